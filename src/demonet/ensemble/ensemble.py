@@ -60,9 +60,10 @@ class Ensemble:
         validation: Loss, metric and score of the average on validation. The weights were chosen there, so they flatter.
             Under ``"inductive"`` the same with the inductive weights.
         calibration, inductive_calibration: Of classes: what makes probabilities of the average, with either weights.
-        strict_members: The members as they were fitted on the training part alone; None after :meth:`from_state`.
-        strict_outputs: ``[items, outputs]`` of the fitted data, by members that were fitted on the training part alone:
-            probabilities, or values in the units of the targets.
+        strict: The ensemble of members that were fitted on the training part alone, with weights and calibration of
+            their own where ``folds`` gave those of a refit; None after :meth:`from_state`.
+        strict_outputs: ``[items, outputs]`` of the fitted data by ``strict``: probabilities, or values in the units of
+            the targets.
         fitted_outputs: The same by the members as they are, refitted where asked.
         inductive_outputs: Both of these, ``"strict"`` and ``"refit"``, with the inductive weights; None if they are the
             same, or if there are none.
@@ -86,7 +87,7 @@ class Ensemble:
         self.calibration, self.inductive_calibration = found
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
-        self.strict_members: list[Any] | None = None
+        self.strict: Ensemble | None = None
         self.fitted_outputs: Float | None = None
         self.inductive_outputs: dict[str, Float] | None = None
         self.fitted_member_outputs: list[Float] | None = None
@@ -176,14 +177,14 @@ class Ensemble:
         )
         for weight, other, trial in zip(weights, inductive, done, strict=True):
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
-        count = (weights > 0) | (inductive > 0)
+        count, strict_count = (weights > 0) | (inductive > 0), (both[0] > 0) | (both[1] > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
-        strict_members = [trial.model for trial in used]
+        strict_members = [trial.model for trial, counts in zip(done, strict_count, strict=True) if trial.model and counts]
         if refit and len(labelled.val):
             fitting.refit(used)
         validation = measure.facts(_average(weights, every), y)
         members = [trial.model for trial in used if trial.model]
-        knows_nodes = any(member.knows_nodes for member in members)
+        knows_nodes = any(member.knows_nodes for member in (*members, *strict_members))
         if knows_nodes:
             view.remember_graph()
             validation["inductive"] = measure.facts(_average(inductive, every), y)
@@ -199,13 +200,14 @@ class Ensemble:
         }
         ensemble = cls(members, weights[count], facts)
         ensemble.strict_outputs = decoded(objective, strict)
-        ensemble.strict_members = strict_members
+        own_facts = {"inductive_weights": both[1][strict_count], "calibration": [each.state() for each in strictly]}
+        ensemble.strict = cls(strict_members, both[0][strict_count], facts | own_facts)
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
         ensemble.judged_items = judged
         ensemble.judged_outputs = decoded(objective, calibrated[0].apply(_average(weights, every)))
         ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
         ensemble.fitted_outputs = ensemble.calibration.apply(_average(ensemble.weights, ensemble.fitted_member_outputs))
-        if knows_nodes and not ensemble.needs_fitted_graph:
+        if ensemble.left_out and not ensemble.needs_fitted_graph:
             refitted = ensemble.elsewhere(ensemble.fitted_member_outputs)
             ensemble.inductive_outputs = {"strict": decoded(objective, inductive_strict), "refit": refitted}
         return ensemble

@@ -247,11 +247,9 @@ class EnsembleModel(Model):
         return ensemble.judged_outputs, ensemble.judged_items
 
     def strict(self) -> EnsembleModel:
-        """The same average of members that were fitted on the training part alone; not of a loaded model."""
-        ensemble = copy.copy(self.ensemble)
-        assert ensemble.strict_members is not None
-        ensemble.members = ensemble.strict_members
-        return EnsembleModel(ensemble)
+        """The average of members that were fitted on the training part alone; not of a loaded model."""
+        assert self.ensemble.strict is not None
+        return EnsembleModel(self.ensemble.strict)
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """The hidden layer of a network, or the leading components of a kernel, see :meth:`Ensemble.embed`."""

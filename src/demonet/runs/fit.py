@@ -316,8 +316,7 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
     outputs = ensemble.strict_outputs, ensemble.fitted_outputs
-    judge = fitted.model.strict() if ensemble.strict_members else None
-    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs, judge=judge)
+    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs, judge=fitted.model.strict())
 
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
