@@ -143,7 +143,7 @@ class Predictor:
         """Every item of the fitted graph with its label, part and prediction, as ``predictions.csv`` has them."""
         run = self.run
         known = run.ids, run.class_names, run.outputs, run.task, run.y, run.part
-        return _frame(prediction_columns(run.kind.removesuffix("s"), *known, factors=run.factors))
+        return _frame(prediction_columns(run.kind.removesuffix("s"), *known, decision=run.decision))
 
     def rank(self, name: str | None = None, top: int | None = 20) -> Frame:
         """The items of the fitted graph with the largest probability of a class or label, or the largest number.
@@ -172,7 +172,7 @@ class Predictor:
             inputs, names, outputs = predict_run(self.folder, **files, top=top, **options)
         known = inputs.known or (None, None)
         given = inputs.kind.removesuffix("s"), inputs.ids, names, outputs, inputs.task, *known
-        found: dict[str, Any] = {"rows": inputs.rows, "reasons": inputs.reasons, "factors": inputs.factors}
+        found: dict[str, Any] = {"rows": inputs.rows, "reasons": inputs.reasons, "decision": inputs.decision}
         return _frame(prediction_columns(*given, **found))
 
     def explain(self, item: str, edges: Source = None, features: Source = None, **options: Any) -> Frame:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from demonet import DemonetError
 from demonet.data.synthetic import role_graph
 from demonet.ensemble import Ensemble
-from demonet.ensemble.calibration import Calibration
+from demonet.ensemble.calibration import Calibration, LabelCalibration
 from demonet.methods.forest import NodeForest
 from demonet.methods.selection import item_losses
+from demonet.train.metrics import METRICS
 
 
 def drawn(count, power, seed, classes=3):
@@ -112,3 +113,46 @@ def test_an_ensemble_is_calibrated_in_memory_and_from_a_file():
     np.testing.assert_allclose(ensemble.fitted_outputs, own)
     again = Ensemble.from_state(*ensemble.state())
     np.testing.assert_array_equal(again.outputs(data), ensemble.outputs(data))
+
+
+def labels(count, seed):
+    """Two labels that are said too timidly and too surely, one that few items have; some labels are unknown."""
+    generator = np.random.default_rng(seed)
+    true = np.stack([generator.beta(0.5, 1.0, count), generator.beta(2.0, 2.0, count), np.full(count, 0.004)], 1)
+    odds = (true / (1 - true)) ** np.array([0.4, 2.5, 1.0])
+    y = (generator.random(true.shape) < true).astype(float)
+    y[generator.random(true.shape) < 0.1] = np.nan
+    return odds / (1 + odds), y
+
+
+def test_labels_are_calibrated_one_by_one():
+    calibration = LabelCalibration.choose(*labels(500, 0))
+    assert [one.method for one in calibration.labels[:2]] == ["temperature"] * 2
+    assert [one.temperature for one in calibration.labels[:2]] == pytest.approx([0.4, 2.5], rel=0.2)
+    said, y = labels(2000, 1)
+    found = calibration.apply(said)
+    losses = [METRICS["log-loss"].functions["multilabel"](y[:, :2], p[:, :2], None) for p in (said, found)]
+    assert losses[1] < losses[0] - 0.05
+    assert calibration.labels[2].state() == Calibration().state()
+    np.testing.assert_array_equal(found[:, 2], said[:, 2])
+    again = LabelCalibration.from_state(calibration.state(), 3)
+    np.testing.assert_array_equal(again.apply(said), found)
+    with pytest.raises(DemonetError, match="3 labels"):
+        LabelCalibration.from_state(calibration.state(), 2)
+
+
+def test_an_ensemble_of_labels_is_calibrated_in_memory_and_from_files_of_this_and_earlier_versions():
+    data = role_graph(seed=0)
+    noise = torch.rand(data.num_nodes, 2, generator=torch.Generator().manual_seed(0)) < 0.3
+    data.y = (torch.stack([data.y % 2, data.y > 1], 1).bool() ^ noise).float()
+    options = {"task": "multilabel", "members": [NodeForest("forest", columns="degree", trees=5)], "seed": 0}
+    ensemble = Ensemble.fit(data, **options)
+    assert "none" not in {one.method for one in ensemble.calibration.labels}
+    raw = ensemble.member_outputs(data)[0]
+    np.testing.assert_allclose(ensemble.outputs(data), ensemble.calibration.apply(raw))
+    np.testing.assert_allclose(ensemble.fitted_outputs, ensemble.outputs(data))
+    assert (ensemble.outputs(data) != raw).any()
+    facts, arrays = ensemble.state()
+    np.testing.assert_array_equal(Ensemble.from_state(facts, arrays).outputs(data), ensemble.outputs(data))
+    for old in ([Calibration().state()] * 2, [{}, {}]):
+        np.testing.assert_allclose(Ensemble.from_state(facts | {"calibration": old}, arrays).outputs(data), raw)

@@ -97,6 +97,24 @@ def test_another_graph_is_told_with_the_score_that_holds(finished, tmp_path):
     assert "another graph" in (folder / "run" / "MODEL_CARD.md").read_text()
 
 
+@pytest.mark.parametrize("val", [0.3, 0.1])
+def test_a_warning_has_the_score_of_the_page(tmp_path, monkeypatch, val):
+    """It is that of predictions by the decision; by folds, it is another than the page's and is not told."""
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [Propagation(), NodeForest()])
+    edges, labels = communities()
+    random = np.random.default_rng(0)
+    names = {node: "ab"[int(kind == "a" and random.random() < 0.6)] for node, kind in labels.items()}
+    table = write_table(tmp_path / "labels.csv", ("node", "label"), names.items())
+    settings = Settings(effort="quick", metric="balanced", val=val)
+    run = fit_run(write_edges(tmp_path / "edges.csv", edges), table, out=tmp_path / "run", settings=settings)
+    assert run.metrics["decision"]
+    with pytest.warns(DemonetWarning, match="left out") as told:
+        predict_run(tmp_path / "run", write_edges(tmp_path / "other.csv", communities(5, "other")[0]))
+    score = f"validation balanced accuracy {run.metrics['val_metric']:.4g} with them"
+    assert [score in str(one.message) for one in told if "left out" in str(one.message)] == [val == 0.3]
+    assert val == 0.3 or not any("validation" in str(one.message) for one in told)
+
+
 def test_new_and_corrected_labels_move_the_answers_near_them(finished, tmp_path, monkeypatch):
     folder, edges, labels = finished
     monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [Propagation(), NodeForest()])

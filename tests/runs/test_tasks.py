@@ -7,14 +7,15 @@ import pytest
 from sklearn import metrics as sk
 from tests.runs.files import FAST, read_table, roles, write_table, write_tu
 
-from demonet import DemonetError
+from demonet import DEMONetClassifier, DemonetError
 from demonet.data import Split
+from demonet.methods.forest import NodeForest
 from demonet.report.page import render, write
 from demonet.report.run import run_page
 from demonet.runs import Reading, Settings, embed_run, fit_run, load_run, predict_run
 from demonet.runs.inputs import read_inputs
 from demonet.runs.targets import with_targets
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, Metric
 
 TASKS = {"regress": "scores.csv", "multilabel": "tags.csv", "classify": "labels.csv"}
 
@@ -104,6 +105,39 @@ def test_a_multi_label_run_from_a_table_to_predictions(problem):
     assert written["average_precision"] == written["test_metric"] == pytest.approx(np.mean(precision))
     assert set(written["floors"]) == {"majority", "degree-knn", "attribute-lr"}
     assert 0 <= written["test_metric_interval"][0] <= written["test_metric_interval"][1] <= 1
+
+
+@pytest.mark.parametrize("options", [{"model": "auto", "effort": "quick", "epochs": None}, {}])
+def test_labels_are_predicted_from_thresholds_that_validation_chose(problem, options, monkeypatch):
+    """By the model, its file, its page and its floors; here all of them choose the same ones."""
+    asked = []
+
+    def given(metric, outputs, y):
+        asked.append(np.nansum(y))
+        return 0.2, 0.4, 0.6
+
+    monkeypatch.setattr(Metric, "choose_decision", given)
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *problem: [NodeForest()])
+    run = run_of("tags.csv", settings={"metric": "macro-f1", "val": 0.4, **options})
+    assert set(asked) == {np.nansum(run.y[run.part == 1])}
+    assert len(asked) == 1 + len(run.metrics["floors"])
+    assert run.metrics["decision"] == {"thresholds": [0.2, 0.4, 0.6]}
+    np.testing.assert_array_equal(run.prediction, run.outputs >= [0.2, 0.4, 0.6])
+    assert (run.prediction != (run.outputs >= 0.5)).any()
+    head, *table = read_table(problem / "run" / "predictions.csv")
+    np.testing.assert_array_equal(numbers(row[5:8] for row in table), run.prediction)
+    test, f1 = run.part == 2, []
+    for column in range(3):
+        known = test & ~np.isnan(run.y[:, column])
+        f1.append(sk.f1_score(run.y[known, column], run.prediction[known, column], zero_division=0))
+    np.testing.assert_allclose([row["f1"] for row in run.metrics["labels"]], f1)
+    assert run.metrics["test_metric"] == pytest.approx(np.mean(f1))
+    loaded = DEMONetClassifier.load("run/model.safetensors")
+    inputs, _, outputs = predict_run("run", "edges.csv")
+    assert loaded.objective_.decision == load_run("run").decision == inputs.decision == (0.2, 0.4, 0.6)
+    np.testing.assert_array_equal(loaded.predict(read_inputs("edges.csv", None, None, Reading()).data), run.prediction)
+    (rows,) = [part.rows for part in run_page(run).sections if getattr(part, "title", "") == "Label by label"]
+    assert [row[-1] for row in rows] == [0.2, 0.4, 0.6]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from demonet import DEMONetClassifier, DemonetError
 from demonet.runs import Settings, predict_run
 from demonet.runs.facts import RunFacts
 from demonet.train.metrics import METRICS, Metric
+from demonet.train.objective import value_of
 
 pytestmark = pytest.mark.usefixtures("few")
 
@@ -96,7 +98,7 @@ def test_a_decision_is_chosen_on_validation_and_kept(problem, options, monkeypat
         return min(1.0, odds), min(1.0, 1 / odds)
 
     if options["model"] == "network":
-        monkeypatch.setattr(Metric, "decision", given)
+        monkeypatch.setattr(Metric, "choose_decision", given)
     run = fit(settings=Settings(metric="balanced", val=0.4, **options))
     assert all(y == run.y[run.part == 1].tolist() for y in asked)
     factors = np.array(run.metrics["decision"]["factors"])
@@ -110,8 +112,8 @@ def test_a_decision_is_chosen_on_validation_and_kept(problem, options, monkeypat
         run.class_names[0 if float(row[run.class_names[0]]) >= least else 1] for row in rows
     ]
     loaded = DEMONetClassifier.load("run/model.safetensors")
-    assert loaded.objective_.factors == tuple(factors)
-    assert predict_run("run", "edges.csv")[0].factors == tuple(factors)
+    assert loaded.objective_.decision == tuple(factors)
+    assert predict_run("run", "edges.csv")[0].decision == tuple(factors)
     assert "Predictions are made for" in Path("run/MODEL_CARD.md").read_text(encoding="utf-8")
     state = json.loads(Path("run/metrics.json").read_text(encoding="utf-8"))
     assert state["decision"]["factors"] == factors.tolist()
@@ -122,12 +124,52 @@ def test_a_decision_finds_what_it_is_for():
     y = (generator.random(400) < 0.1).astype(int)
     p = np.clip(0.15 + 0.1 * y + generator.normal(scale=0.05, size=400), 0, 1)
     outputs = np.stack([1 - p, p], 1)
-    factors = METRICS["balanced"].decision(outputs, y)
+    factors = METRICS["balanced"].choose_decision(outputs, y)
     best = max(sk.balanced_accuracy_score(y, p >= least) for least in np.unique(p))
     assert sk.balanced_accuracy_score(y, (outputs * factors).argmax(1)) == pytest.approx(best)
-    assert METRICS["accuracy"].decision(outputs, y) == METRICS["balanced"].decision(outputs[:29], y[:29]) == ()
+    assert METRICS["accuracy"].choose_decision(outputs, y) == ()
+    assert METRICS["balanced"].choose_decision(outputs[:29], y[:29]) == ()
     y, wide = np.repeat([0, 1, 2], [300, 60, 40]), generator.dirichlet([8, 2, 1], size=400)
     wide = (wide + 0.2 * np.eye(3)[y]) / 1.2
-    factors = METRICS["macro-f1"].decision(wide, y)
+    factors = METRICS["macro-f1"].choose_decision(wide, y)
     before, after = (sk.f1_score(y, (wide * f).argmax(1), average="macro") for f in (1, factors))
     assert after > before
+
+
+def drawn_labels(count, seed):
+    """Probabilities of four labels of falling frequency, and labels drawn from them; some are unknown."""
+    generator = np.random.default_rng(seed)
+    p = generator.beta(0.5, [1.0, 2.0, 5.0, 15.0], size=(count, 4)).clip(0.01, 0.99)
+    y = (generator.random(p.shape) < p).astype(float)
+    y[generator.random(p.shape) < 0.1] = np.nan
+    return p, y
+
+
+@pytest.mark.parametrize("name", ["balanced", "macro-f1"])
+def test_thresholds_of_labels_are_better_on_other_items(name):
+    metric, (p, y) = METRICS[name], drawn_labels(400, 0)
+    found = metric.choose_decision(p, y)
+    assert len(found) == 4
+    others = drawn_labels(4000, 1)
+    before, after = (value_of(replace(metric, decision=one), "multilabel", others[1], others[0]) for one in ((), found))
+    assert after > before + 0.05
+    best = [max(np.arange(1, 99) / 100, key=lambda t: column(p, y, metric, k, t)) for k, (p, y) in every(*others)]
+    reached = [column(p, y, metric, k, found[k]) / column(p, y, metric, k, best[k]) for k, (p, y) in every(*others)]
+    assert min(reached) > 0.9
+    assert metric.choose_decision(p[:29], y[:29]) == METRICS["average-precision"].choose_decision(p, y) == ()
+
+
+def every(p, y):
+    return [(k, (p[:, k : k + 1], y[:, k : k + 1])) for k in range(p.shape[1])]
+
+
+def column(p, y, metric, k, threshold):
+    return value_of(replace(metric, decision=(threshold,)), "multilabel", y, p)
+
+
+def test_a_label_that_few_items_have_follows_the_others():
+    p, y = drawn_labels(400, 0)
+    y[:, 3] = 0.0
+    y[:2, 3] = 1.0
+    p[:2, 3] = 0.9  # by itself it would be predicted from up to 0.9 on
+    assert 0.01 < METRICS["macro-f1"].choose_decision(p, y)[3] < 0.3

@@ -47,6 +47,6 @@ def predict(
     inputs, names, outputs = predict_run(run, edges, features, labels, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)
     given = inputs.ids, names, outputs, inputs.task, *known
-    found = {"rows": inputs.rows, "reasons": inputs.reasons, "factors": inputs.factors}
+    found = {"rows": inputs.rows, "reasons": inputs.reasons, "decision": inputs.decision}
     write_predictions(out, noun, *given, **found, excel=excel)
     wrote(out, ", ".join(filter(None, [f"{len(inputs.ids):,} {inputs.kind}", inputs.standing])))

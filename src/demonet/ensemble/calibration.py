@@ -1,4 +1,4 @@
-r"""Probabilities that are frequencies: what validation items say about an average of classes.
+r"""Probabilities that are frequencies: what validation items say about an average of classes or labels.
 
 Two ways, and none. *Temperature* has one number for all classes,
 
@@ -8,7 +8,8 @@ and keeps the order of the classes of an item. *Bias* is for two classes and has
 occur: :math:`q_{i1} / q_{i0} = e^b \, (p_{i1} / p_{i0})^{1/T}`. Both keep the order of items by a class of two, and so
 every ranking. Temperature is taken where its log-loss by cross-validation over the validation items is below that of no
 calibration; bias in its place where it is below that of temperature by more than one standard error, since it can
-change the most probable class. What is taken is then fitted on all validation items.
+change the most probable class. What is taken is then fitted on all validation items. Of several labels each is
+calibrated by itself, as two classes are.
 
 With few items their best T and b are mostly luck, so what is minimised is minus the log-posterior, where log T and b
 have normal distributions around 0 with deviations .3 and 1:
@@ -26,6 +27,7 @@ few validation items, and makes ties, which cost a ranking.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -131,3 +133,51 @@ class Calibration:
         if not known or not (abs(found.bias) <= LARGEST and 0 <= found.softening < 1):
             raise DemonetError(f"calibration by {found.method!r} of {classes} classes")
         return found
+
+
+class LabelCalibration:
+    """A calibration of each label of a table, which is a problem of two classes.
+
+    A label that fewer than five known items have, or do not have, is left as it is: the prior.
+
+    Args:
+        labels: The calibration of each; none for a table that is left as it is.
+    """
+
+    def __init__(self, labels: Sequence[Calibration] = ()) -> None:
+        self.labels = list(labels)
+
+    @classmethod
+    def choose(cls, outputs: Float, y: NDArray[Any], seed: int = 0) -> LabelCalibration:
+        """The best way for each label, from ``[items, labels]`` probabilities and labels, NaN for unknown."""
+        found = []
+        for probability, label in zip(outputs.T, y.T, strict=True):
+            known = ~np.isnan(label)
+            values = label[known].astype(np.int64)
+            enough = np.bincount(values, minlength=2).min() >= FOLDS
+            found.append(Calibration.choose(_of_two(probability[known]), values, seed) if enough else Calibration())
+        return cls(found)
+
+    def apply(self, outputs: Float) -> Float:
+        """``[items, labels]`` calibrated probabilities."""
+        if not self.labels:
+            return outputs
+        pairs = zip(self.labels, outputs.T, strict=True)
+        return np.stack([one.apply(_of_two(probability))[:, 1] for one, probability in pairs], 1)
+
+    def state(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {"labels": [one.state() for one in self.labels]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], labels: int) -> LabelCalibration:
+        """The calibration that gave this state; files of earlier versions have none."""
+        found = [Calibration.from_state(one, 2) for one in state.get("labels", ())]
+        if len(found) not in (0, labels):
+            raise DemonetError(f"calibrations of {len(found)} labels for {labels}")
+        return cls(found)
+
+
+def _of_two(probability: Float) -> Float:
+    """``[items, 2]`` from the probability of a label."""
+    return np.stack([1 - probability, probability], 1)

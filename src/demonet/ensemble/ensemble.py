@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import labelled as has_target
 from demonet.data.splits import Split, fractions
-from demonet.ensemble.calibration import Calibration
+from demonet.ensemble.calibration import Calibration, LabelCalibration
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
 from demonet.ensemble.fitting import Clock, Fitting, Measure, Work, decoded
@@ -57,9 +57,9 @@ class Ensemble:
         inductive_weights: The weights for another graph than the fitted one. Members that know the nodes of that graph
             have none, and the others those that validation chose without them.
         candidates: The table of all that were tried, in order.
-        validation: Loss, metric and score of the average on validation. The weights were chosen there, so they flatter.
-            Under ``"inductive"`` the same with the inductive weights.
-        calibration, inductive_calibration: Of classes: what makes probabilities of the average, with either weights.
+        validation: Loss, metric and score of the average on validation, calibrated, with the ``decision``. The weights
+            were chosen there, so they flatter. Under ``"inductive"`` the same with the inductive weights.
+        calibration, inductive_calibration: What makes probabilities of the average, with either weights.
         strict: The ensemble of members that were fitted on the training part alone, with weights and calibration of
             their own where ``folds`` gave those of a refit; None after :meth:`from_state`.
         strict_outputs: ``[items, outputs]`` of the fitted data by ``strict``: probabilities, or values in the units of
@@ -69,8 +69,8 @@ class Ensemble:
             same, or if there are none.
         fitted_member_outputs: What :meth:`member_outputs` gives for the fitted data, member by member.
         judged, judged_items: Outputs of every fitted candidate, by name, for the items that the weights were chosen on,
-            and these items.
-        judged_outputs: The same of the calibrated average. These seven are None after :meth:`from_state`.
+            and these items. These seven are None after :meth:`from_state`.
+        decision: What predictions are made by for the metric, as chosen on these items; empty after :meth:`from_state`.
         folds: Whether these outputs are those of cross-validation over all labelled items: where validation items are
             very few, or more than training items, so that a refit has several times the labels of the first fit.
         recognised: How many nodes of the last prediction are known from the fitted graph; None for another graph, or
@@ -83,7 +83,8 @@ class Ensemble:
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
-        found = (Calibration.from_state(state, self.objective.outputs) for state in facts.get("calibration", [{}, {}]))
+        kind = LabelCalibration if self.objective.task == "multilabel" else Calibration
+        found = (kind.from_state(state, self.objective.outputs) for state in facts.get("calibration", [{}, {}]))
         self.calibration, self.inductive_calibration = found
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
@@ -93,7 +94,7 @@ class Ensemble:
         self.fitted_member_outputs: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
-        self.judged_outputs: Float | None = None
+        self.decision: tuple[float, ...] = ()
         self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
         self.recognised: int | None = None
@@ -179,15 +180,18 @@ class Ensemble:
             trial.row = replace(trial.row, weight=float(weight), inductive_weight=float(other))
         count, strict_count = (weights > 0) | (inductive > 0), (both[0] > 0) | (both[1] > 0)
         used = [trial for trial, counts in zip(done, count, strict=True) if counts]
-        strict_members = [trial.model for trial, counts in zip(done, strict_count, strict=True) if trial.model and counts]
+        strict_members = [t.model for t, counts in zip(done, strict_count, strict=True) if t.model and counts]
         if refit and len(labelled.val):
             fitting.refit(used)
-        validation = measure.facts(_average(weights, every), y)
+        pairs = zip((weights, inductive), calibrated, strict=True)
+        average, elsewhere = (each.apply(_average(own, every)) for own, each in pairs)
+        decision = measure.metric.choose_decision(average, y)
+        validation = measure.facts(average, y, decision)
         members = [trial.model for trial in used if trial.model]
         knows_nodes = any(member.knows_nodes for member in (*members, *strict_members))
         if knows_nodes:
             view.remember_graph()
-            validation["inductive"] = measure.facts(_average(inductive, every), y)
+            validation["inductive"] = measure.facts(elsewhere, y, decision)
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
             "inductive_weights": inductive[count],
@@ -204,7 +208,7 @@ class Ensemble:
         ensemble.strict = cls(strict_members, both[0][strict_count], facts | own_facts)
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
         ensemble.judged_items = judged
-        ensemble.judged_outputs = decoded(objective, calibrated[0].apply(_average(weights, every)))
+        ensemble.decision = decision
         ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
         ensemble.fitted_outputs = ensemble.calibration.apply(_average(ensemble.weights, ensemble.fitted_member_outputs))
         if ensemble.left_out and not ensemble.needs_fitted_graph:
@@ -225,7 +229,7 @@ class Ensemble:
     def average(self, outputs: Float) -> Float:
         """``[items, outputs]`` the weighted mean of what :meth:`member_outputs` gives, over members that apply.
 
-        Of classes, it is calibrated.
+        Probabilities are calibrated.
         """
         applies = ~np.isnan(outputs).any(axis=(1, 2))
         if applies.all():
@@ -239,7 +243,7 @@ class Ensemble:
             both, title = (self.validation, self.validation["inductive"]), METRICS[self.validation["metric"]].title
             scores = [float("nan") if found["score"] is None else found["score"] for found in both]
             hint = f"validation {title} {scores[0]:.4g} with them, {scores[1]:.4g} without"
-            warn(DemonetWarning(problem, hint=hint))
+            warn(DemonetWarning(problem, hint=None if self.folds else hint))  # by folds, others than a page has
         return self.elsewhere(np.nan_to_num(outputs))
 
     def elsewhere(self, outputs: Sequence[Float] | Float) -> Float:
@@ -355,11 +359,12 @@ def _weights(
 
 def _calibrations(
     weights: Sequence[Float], outputs: Float, y: NDArray[Any], objective: Objective, seed: int
-) -> list[Calibration]:
-    """For each of several weights, what makes probabilities of the average; nothing but for classes."""
-    if objective.task != "classify":
-        return [Calibration() for _ in weights]
-    return [Calibration.choose(_average(each, outputs), y, seed) if each.any() else Calibration() for each in weights]
+) -> list[Calibration | LabelCalibration]:
+    """For each of several weights, what makes probabilities of the average; numbers stay as they are."""
+    kind = LabelCalibration if objective.task == "multilabel" else Calibration
+    if objective.task == "regress":
+        return [kind() for _ in weights]
+    return [kind.choose(_average(each, outputs), y, seed) if each.any() else kind() for each in weights]
 
 
 def _labelled(

@@ -537,20 +537,20 @@ class Measure:
             positive = positive_class(self.metric.name, range(labelled.outputs), counts, positive)
             self.metric = self.metric if positive is None else self.metric.of_class(positive, positive)
 
-    def value(self, outputs: Float, y: NDArray[Any]) -> float | None:
+    def value(self, outputs: Float, y: NDArray[Any], decision: tuple[float, ...] = ()) -> float | None:
         """The metric; None where it is not defined."""
-        task = self.objective.task
-        return value_of(self.metric, task, decoded(self.objective, y), decoded(self.objective, outputs))
+        task, metric = self.objective.task, replace(self.metric, decision=decision)
+        return value_of(metric, task, decoded(self.objective, y), decoded(self.objective, outputs))
 
     def score(self, outputs: Float, y: NDArray[Any]) -> float:
         """The same, so that higher is better; 0 where it is not defined."""
         value = self.value(outputs, y)
         return 0.0 if value is None else value if self.metric.larger_is_better else -value
 
-    def facts(self, outputs: Float, y: NDArray[Any]) -> dict[str, Any]:
-        """Loss, metric and score."""
+    def facts(self, outputs: Float, y: NDArray[Any], decision: tuple[float, ...]) -> dict[str, Any]:
+        """Loss, metric, and score of predictions that are made by a decision."""
         loss = float(item_losses(self.objective.task, outputs, y).mean())
-        return {"loss": loss, "metric": self.metric.name, "score": self.value(outputs, y)}
+        return {"loss": loss, "metric": self.metric.name, "score": self.value(outputs, y, decision)}
 
 
 def decoded(objective: Objective, outputs: NDArray[Any]) -> NDArray[Any]:

@@ -35,7 +35,7 @@ from demonet.tensorfile import by_prefix, read_tensors, write_tensors
 from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch
 from demonet.train.metrics import METRICS
-from demonet.train.objective import Classify, Objective, objective_from_state
+from demonet.train.objective import Objective, objective_from_state
 from demonet.train.presets import Preset, with_layers
 from demonet.train.problem import labels
 from demonet.train.recipes import Trained, family_of, train_best, train_graphs, train_nodes
@@ -185,8 +185,8 @@ class Fitted:
         classes, objective = classes_from_state(facts["classes"]), objective_from_state(facts["objective"])
         if (classes is None) != (objective.task == "regress"):
             raise DemonetError(f"classes do not match the task {objective.task!r}")
-        if len(factors := getattr(objective, "factors", ())) not in (0, 0 if classes is None else len(classes)):
-            raise DemonetError(f"{len(factors)} factors of classes")
+        if len(objective.decision) not in (0, 0 if classes is None else len(classes)):
+            raise DemonetError(f"a decision of {len(objective.decision)} numbers")
         columns = None if facts["columns"] is None else Columns.from_state(facts["columns"])
         if columns is not None and len(columns.names) != int(facts["num_attributes"]):
             raise DemonetError(f"{len(columns.names)} columns for {facts['num_attributes']} attributes")
@@ -290,8 +290,8 @@ def fit_checked(
             model = NetworkModel.of(trained)
     if isinstance(model, NetworkModel):
         objective = model.objective
-    if isinstance(objective, Classify) and METRICS[objective.metric].needs_decision:
-        objective = replace(objective, factors=_factors(estimator, model, objective, items, y, split))
+    if METRICS[objective.metric].needs_decision:
+        objective = replace(objective, decision=_decision(estimator, model, objective, items, y, split))
     return Fitted(
         estimator=title,
         parameters=estimator._plain_parameters(),
@@ -305,10 +305,10 @@ def fit_checked(
     )
 
 
-def _factors(
+def _decision(
     estimator: DEMONetEstimator,
     model: Model,
-    objective: Classify,
+    objective: Objective,
     items: Items,
     y: Tensor,
     split: Split,
@@ -318,13 +318,11 @@ def _factors(
     Class weights have moved the probabilities already, unless a metric was asked for beside them.
     """
     if isinstance(model, EnsembleModel):
-        outputs, judged = model.judged()
-    elif isinstance(model, NetworkModel) and (estimator.metric or getattr(estimator, "class_weight", None) is None):
+        return model.ensemble.decision
+    if isinstance(model, NetworkModel) and (estimator.metric or getattr(estimator, "class_weight", None) is None):
         judged = split.val.numpy()
-        outputs = model.outputs(items, judged)
-    else:
-        return ()
-    return METRICS[objective.metric].decision(outputs, y.numpy()[judged])
+        return METRICS[objective.metric].choose_decision(model.outputs(items, judged), y.numpy()[judged])
+    return ()
 
 
 def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:

@@ -239,13 +239,6 @@ class EnsembleModel(Model):
         """Outputs with the weights for another graph, without members that know the nodes of the fitted one."""
         return self.ensemble.elsewhere(np.nan_to_num(self.ensemble.member_outputs(items)))
 
-    def judged(self) -> tuple[Array, Array]:
-        """Outputs of the average for the items that its weights were chosen on, and these; not of a loaded model."""
-        ensemble = self.ensemble
-        assert ensemble.judged_outputs is not None
-        assert ensemble.judged_items is not None
-        return ensemble.judged_outputs, ensemble.judged_items
-
     def strict(self) -> EnsembleModel:
         """The average of members that were fitted on the training part alone; not of a loaded model."""
         assert self.ensemble.strict is not None

@@ -292,13 +292,16 @@ def labels(run: Run) -> list[Section]:
         return []
     keys = ("positives", "precision", "recall", "f1", "average_precision")
     rows: list[list[Cell]] = [
-        [name, row["known"], *(row[key] for key in keys)] for name, row in zip(run.class_names, measured, strict=True)
+        [name, row["known"], *(row[key] for key in keys), least]
+        for name, row, least in zip(run.class_names, measured, run.decision or [0.5] * len(measured), strict=True)
     ]
     columns = ["label", f"test {run.kind}", "positives", "precision", "recall", "F1", "average precision"]
+    columns.append("predicted from")
     caption = (
         f"Test {run.kind} whose label is known, and those of them that have it. Precision: the share of its "
         "predictions that is correct. Recall: the share that was found. Average precision: the quality of the order by "
-        "probability; a random order has the share of positives."
+        "probability; a random order has the share of positives. Last column: the probability from which on the label "
+        "is predicted."
     )
     return [Table([Column(name) for name in columns], rows, caption, title="Label by label", sortable=True)]
 

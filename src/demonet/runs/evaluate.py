@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
         outputs: ``[items, outputs]`` probabilities or values of the model that is saved: those on the test part count.
         strict: The same of the model that was fitted on the training part alone: those on the validation part count.
         split: The parts.
-        metric: The metric of the run, with the factors that predictions are made by.
+        metric: The metric of the run, with the decision that predictions are made by.
     """
     y, task, (val, test) = inputs.data.y.numpy(), inputs.task, (split.val.numpy(), split.test.numpy())
 
@@ -45,7 +46,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
     def interval(metric: Metric) -> list[float] | None:
         return interval_of(metric, task, y[test], outputs[test]) if test.size else None
 
-    also = {key: replace(METRICS[name], factors=metric.factors) for key, name in _ALSO[task].items()}
+    also = {key: replace(METRICS[name], decision=metric.decision) for key, name in _ALSO[task].items()}
     result: dict[str, Any] = {
         "task": task,
         "metric": metric.name,
@@ -58,7 +59,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
     elif task == "regress":
         result["intervals"] = {key: interval(other) for key, other in also.items()}
     elif test.size:
-        result["labels"] = _label_rows(inputs.names, y[test], outputs[test])
+        result["labels"] = _label_rows(inputs.names, y[test], outputs[test], metric.decision)
     return result
 
 
@@ -75,7 +76,7 @@ def test_facts(inputs: Inputs, outputs: Array, split: Split, metric: Metric) -> 
 def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples: int = RESAMPLES) -> list[float] | None:
     """A 95 % interval: Wilson's for accuracy, otherwise the percentiles of a bootstrap over items with a fixed seed."""
     if metric.name == "accuracy":
-        return wilson(int((decided(task, outputs, metric.factors) == y).sum()), len(y))
+        return wilson(int((decided(task, outputs, metric.decision) == y).sum()), len(y))
     generator = np.random.default_rng(0)
     draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
     values = [value for rows in draws if (value := value_of(metric, task, y[rows], outputs[rows])) is not None]
@@ -155,13 +156,13 @@ def wilson(right: int, total: int) -> list[float]:
     return [float(interval.low), float(interval.high)]
 
 
-def _label_rows(names: list[str], y: Array, outputs: Array) -> list[dict[str, Any]]:
+def _label_rows(names: list[str], y: Array, outputs: Array, decision: Sequence[float]) -> list[dict[str, Any]]:
     """What is known of each label of a multi-label task on the test part."""
-    rows = []
-    for name, target, probability in zip(names, y.T, outputs.T, strict=True):
+    rows, every = [], decided("multilabel", outputs, decision)
+    for name, target, probability, predicted in zip(names, y.T, outputs.T, every.T, strict=True):
         known = ~np.isnan(target)
-        true, predicted = target[known].astype(int), (probability[known] >= 0.5).astype(int)
-        numbers = precision_recall_fscore_support(true, predicted, average="binary", zero_division=0.0)[:3]
+        true = target[known].astype(int)
+        numbers = precision_recall_fscore_support(true, predicted[known], average="binary", zero_division=0.0)[:3]
         row = {"name": str(name), "positives": int(true.sum()), "known": int(known.sum())}
         row |= {key: float(number) for key, number in zip(("precision", "recall", "f1"), numbers, strict=True)}
         mixed = 0 < true.sum() < true.size

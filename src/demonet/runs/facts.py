@@ -242,38 +242,56 @@ class RunFacts:
     def decisions(self) -> list[str]:
         """Why this metric, what predictions are made by, and how probabilities were calibrated."""
         run, metrics, found = self.run, self.run.metrics, []
-        if run.task != "classify":
+        if run.task == "regress":
             return []
         if metrics.get("unequal"):
             told = (
                 f"The metric is {run.metric.title}: {percent(metrics['unequal'])} of the labelled {run.kind} have one"
             )
             found.append(f"{told} class, so accuracy would say little.")
-        if run.factors:
-            least = (metrics["decision"].get("thresholds") or [None])[-1]
-            rule = (
-                f"“{run.class_names[1]}” is predicted from a probability of {shown(least)} on"
-                if least is not None
-                else f"probabilities times factors from {shown(min(run.factors))} to 1, of which the largest counts"
-            )
+        if run.decision:
+            least = metrics["decision"].get("thresholds")
+            if run.task == "multilabel":
+                ends = f"{shown(min(run.decision))} to {shown(max(run.decision))}"
+                rule = f"each label is predicted from a probability of its own on ({ends})"
+            elif least:
+                rule = f"“{run.class_names[1]}” is predicted from a probability of {shown(least[-1])} on"
+            else:
+                rule = f"probabilities times factors from {shown(min(run.decision))} to 1, of which the largest counts"
             found.append(f"Predictions are made for {run.metric.title}: {rule}, as chosen on validation {run.kind}.")
-        made = metrics.get("calibration")
-        if not made or not made["losses"]:
+        elif run.task == "multilabel":
+            found.append("Each label is predicted from probability 0.5 on.")
+        return [*found, self._calibrated]
+
+    @property
+    def _calibrated(self) -> str:
+        """How probabilities of classes or labels were calibrated."""
+        run, made = self.run, self.run.metrics.get("calibration") or {}
+        ways: list[dict[str, Any]] = made.get("labels") or [made]
+        known = [one for one in ways if one.get("losses")]
+        moved = [one for one in known if one["method"] != "none"]
+        if not known:
             why = f", for which there are too few validation {run.kind}" if made else ""
-            found.append(f"Probabilities were not calibrated{why}: read them as an order, not as frequencies.")
-        elif made["method"] == "none":
+            return f"Probabilities were not calibrated{why}: read them as an order, not as frequencies."
+        if not moved:
             lower = f"Calibration did not lower the log-loss on validation {run.kind}"
-            found.append(f"{lower}: probabilities are as averaged.")
+            return f"{lower}: probabilities are as averaged."
+        before, after = (
+            np.mean([one["losses"]["none" if first else one["method"]] for one in moved]) for first in (True, False)
+        )
+        if run.task == "multilabel":
+            low, high = (bound(one["temperature"] for one in moved) for bound in (min, max))
+            which, how = f" of {len(moved):,} of {len(ways):,} labels", f"temperatures of {low:.2f} to {high:.2f}"
+            if any(one["method"] == "bias" for one in moved):
+                how += " and a factor of the odds"
         else:
-            how = f"a temperature of {made['temperature']:.2f}"
+            which, how = "", f"a temperature of {made['temperature']:.2f}"
             if made["method"] == "bias":
                 how += f" and {math.exp(made['bias']):.2f} times the odds of “{run.class_names[1]}”"
-            losses = [f"{made['losses'][name]:.3f}" for name in ("none", made["method"])]
-            found.append(
-                f"Probabilities were calibrated on validation {run.kind} by {how}: log-loss {losses[1]} instead of "
-                f"{losses[0]} there, by cross-validation."
-            )
-        return found
+        return (
+            f"Probabilities{which} were calibrated on validation {run.kind} by {how}: log-loss {after:.3f} instead of "
+            f"{before:.3f} there, by cross-validation."
+        )
 
     @property
     def elsewhere(self) -> str:

@@ -192,8 +192,7 @@ def _train_split(
     if inputs.task != "regress":  # ties among probabilities are those of predictions.csv
         fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
-    factors = getattr(fitted.saved.objective, "factors", ())
-    metric = replace(plan.metric, factors=factors)
+    metric = replace(plan.metric, decision=fitted.saved.objective.decision)
     progress.step("measuring simple baselines")
     floors = floor_scores(inputs, split, plan.metric)
     rules = {"strict": fitted.strict, "refit": fitted.refit}
@@ -206,7 +205,7 @@ def _train_split(
         "model": plan.model,
         **measure(inputs, outputs, fitted.strict, split, metric),
         **({} if plan.unequal is None else {"unequal": plan.unequal}),
-        **({"decision": _decision_facts(factors)} if factors else {}),
+        **({"decision": _decision_facts(metric.decision, inputs.task)} if metric.decision else {}),
         **({} if plan.positive is None else {"positive": plan.positive}),
         "rule": rule,
         **({"new_nodes": True} if plan.settings.new_nodes else {}),
@@ -240,10 +239,13 @@ def _train_split(
     return result, fitted
 
 
-def _decision_facts(factors: tuple[float, ...]) -> dict[str, Any]:
-    """What predictions are made by: factors of probabilities; of two classes, the threshold of each."""
-    found: dict[str, Any] = {"factors": list(factors)}
-    return found | ({"thresholds": [factors[1] / sum(factors), factors[0] / sum(factors)]} if len(factors) == 2 else {})
+def _decision_facts(decision: tuple[float, ...], task: str) -> dict[str, Any]:
+    """What predictions are made by: factors of probabilities; of two classes and of labels, the threshold of each."""
+    if task == "multilabel":
+        return {"thresholds": list(decision)}
+    found: dict[str, Any] = {"factors": list(decision)}
+    two = {"thresholds": [decision[1] / sum(decision), decision[0] / sum(decision)]} if len(decision) == 2 else {}
+    return found | two
 
 
 class _Outcome(NamedTuple):
@@ -311,7 +313,7 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     ensemble = fitted.model.ensemble
     facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
-    if plan.inputs.task == "classify":
+    if plan.inputs.task != "regress":
         facts["calibration"] = ensemble.calibration.state()
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}

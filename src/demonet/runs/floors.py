@@ -43,7 +43,8 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
         if not method.beside_fit or not method.applies(family_of(items), attributes=attributes, task=inputs.task):
             continue
         fitted = method().fit(items, split, task=inputs.task, metric=metric)
-        judged = {"floors": replace(metric, factors=metric.decision(fitted.predict_proba().numpy()[val], y[val]))}
+        decision = metric.choose_decision(fitted.predict_proba().numpy()[val], y[val])
+        judged = {"floors": replace(metric, decision=decision)}
         for rule, one in {"strict": fitted, "refit": fitted.refit(items, split)}.items():
             outputs = one.predict_proba().numpy()[test]
             for key, each in (measured | judged).items():

@@ -215,7 +215,7 @@ class RunFolder:
         write_tensors(self.final(ARRAYS), FORMAT, tensors, facts)
         noun = run.kind.removesuffix("s")
         path, names = self.final(PREDICTIONS), run.class_names
-        write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part, factors=run.factors)
+        write_predictions(path, noun, run.ids, names, run.outputs, run.task, run.y, run.part, decision=run.decision)
         split.save(self.final(SPLIT))
         write_json(self.final(CONFIG), run.config)
         write_json(self.final(METRICS), run.metrics)

@@ -88,7 +88,7 @@ def importance_facts(
 
 def _values(metric: Metric, task: Task, y: Array, outputs: Array, parts: Sequence[Any]) -> list[float]:
     """The metric of some parts of the items; NaN where it is not defined."""
-    each = metric_of_items(metric.name, outputs, y) if task == "classify" and not metric.factors else None
+    each = metric_of_items(metric.name, outputs, y) if task == "classify" and not metric.decision else None
     if each is not None:
         return [float(each[rows].mean()) for rows in parts]
     found = (value_of(metric, task, y[rows], outputs[rows]) for rows in parts)

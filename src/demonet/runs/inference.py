@@ -70,10 +70,10 @@ def predict_run(
             told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
         rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
         first = (np.arange(len(outputs)) if rows is None else rows)[:reasons]
-        explained = decided("classify", outputs[first], run.factors) if column is None else np.full(len(first), column)
+        explained = decided("classify", outputs[first], run.decision) if column is None else np.full(len(first), column)
         found = fitted_reasons(fitted, inputs.data, first.tolist(), explained.tolist(), run.columns) if reasons else []
     words = tuple(map(in_words, found))
-    return replace(inputs, standing=told, rows=rows, reasons=words, factors=run.factors), run.class_names, outputs
+    return replace(inputs, standing=told, rows=rows, reasons=words, decision=run.decision), run.class_names, outputs
 
 
 def explain_run(

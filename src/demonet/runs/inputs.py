@@ -52,7 +52,7 @@ class Inputs:
         standing: Of a prediction: how far the graph is the one of training, where that makes a difference.
         rows: Of a prediction: the items to list, in their order; None for all in the order of the file.
         reasons: Of a prediction: for the first of these items, what moved the answer, in words.
-        factors: Of a prediction: by which probabilities are multiplied before the largest is predicted.
+        decision: Of a prediction: what it is made by, see :class:`~demonet.train.metrics.Metric`.
         weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
         direction: How edges are read, where nobody has said whether they are directed.
         as_listed: As in :class:`~demonet.data.read.ReadResult`.
@@ -75,7 +75,7 @@ class Inputs:
     standing: str = ""
     rows: NDArray[np.int64] | None = None
     reasons: tuple[str, ...] = ()
-    factors: tuple[float, ...] = ()
+    decision: tuple[float, ...] = ()
     weighted: bool | None = None
     direction: DemonetWarning | None = None
     as_listed: Data | None = None

@@ -32,8 +32,7 @@ _CARD_WORDS: dict[str, tuple[str, str, str, str]] = {
     "multilabel": (
         "predicts {count} labels of {what}",
         "the labels",
-        "Each label is predicted from\nprobability 0.5 on; probabilities were not calibrated, so read them as an "
-        "order, not as frequencies.",
+        "Each prediction comes with a probability for\nevery label.",
         "label | {items} that have it",
     ),
     "regress": (
@@ -74,7 +73,7 @@ def prediction_columns(
     part: NDArray[np.int8] | None = None,
     *,
     rows: NDArray[np.int64] | None = None,
-    factors: Sequence[float] = (),
+    decision: Sequence[float] = (),
     reasons: Sequence[str] = (),
     spelled: Callable[[str], str] = str,
 ) -> list[Column]:
@@ -95,7 +94,7 @@ def prediction_columns(
         y: ``[rows]`` classes, -1 for unknown; or ``[rows, names]`` labels or numbers, NaN for unknown.
         part: ``[rows]`` 0 training, 1 validation, 2 test, -1 none of them.
         rows: The rows of the table, in their order; all if None.
-        factors: By which probabilities are multiplied before the largest is predicted; empty for none.
+        decision: What predictions are made by, see :class:`~demonet.train.metrics.Metric`.
         reasons: What moved the first of these rows, in words, for a last column; empty for the others.
         spelled: How ids and names are spelled.
     """
@@ -111,7 +110,7 @@ def prediction_columns(
             several = [f"{name} label" for name in names] if len(names) > 1 else ["label"]
             columns += [Column(name, y[:, place], gaps=True) for place, name in enumerate(several)]
         columns.append(Column("part", part, _PARTS))
-    predicted = decided(task, outputs, factors)
+    predicted = decided(task, outputs, decision)
     each = [Column(name, outputs[:, place]) for place, name in enumerate(names)]
     if task == "classify":
         confidence = np.take_along_axis(outputs, predicted[:, None], 1)[:, 0]

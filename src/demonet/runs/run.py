@@ -101,15 +101,16 @@ class Run:
 
     @cached_property
     def prediction(self) -> NDArray[Any]:
-        """``[items]`` the predicted class, see :attr:`factors`; or ``[items, columns]`` 0/1 labels or numbers."""
-        return decided(self.task, self.outputs, self.factors)
+        """``[items]`` the predicted class, see :attr:`decision`; or ``[items, columns]`` 0/1 labels or numbers."""
+        return decided(self.task, self.outputs, self.decision)
 
     @property
-    def factors(self) -> tuple[float, ...]:
-        """``[classes]`` by which probabilities are multiplied before the largest is predicted; empty for none."""
-        found = tuple((self.metrics.get("decision") or {}).get("factors", ()))
+    def decision(self) -> tuple[float, ...]:
+        """What predictions are made by, see :class:`~demonet.train.metrics.Metric`."""
+        told = self.metrics.get("decision") or {}
+        found = tuple(told.get("thresholds" if self.task == "multilabel" else "factors", ()))
         if len(found) not in (0, len(self.class_names)):
-            raise DemonetError(f"{len(found)} factors of {len(self.class_names)} classes")
+            raise DemonetError(f"a decision of {len(found)} numbers for {len(self.class_names)} names")
         return found
 
     @property

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn import metrics as sk
 
 from demonet.errors import DemonetError
@@ -26,7 +27,8 @@ Array = NDArray[Any]
 Function = Callable[[Array, Array, Array | None], float]
 IMBALANCED = 0.8  # share of a class from which on accuracy says little
 FEWEST = 30  # validation items below which a decision is not learned
-MOST_FACTORS = 50  # classes up to which each has a factor of its own
+MOST_FACTORS = 50  # classes or labels up to which each has a factor or a step of its own
+PRIOR_ITEMS = 50  # items of a label at which its own best threshold counts as much as that of all labels
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ class Metric:
         larger_is_better: Whether a larger value is better.
         uses: What the functions take: ``"predictions"`` (class numbers, 0/1 labels or values) or ``"probabilities"``.
         has_positive: Whether its value for two classes depends on which of them is the positive one.
-        needs_decision: Whether the most probable class is not the best prediction for it, so that validation has to
-            choose another rule: see :meth:`decision`.
-        factors: By which probabilities of classes are multiplied before the largest is predicted; empty for none.
+        needs_decision: Whether the most probable class, or a label from probability 0.5 on, is not the best prediction
+            for it, so that validation has to choose another rule: see :meth:`choose_decision`.
+        decision: What predictions are made by: factors by which probabilities of classes are multiplied before the
+            largest is predicted, or the threshold of each label; empty for factors of 1, or thresholds of 0.5.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Metric:
     uses: Literal["predictions", "probabilities"] = "predictions"
     has_positive: bool = False
     needs_decision: bool = False
-    factors: tuple[float, ...] = ()
+    decision: tuple[float, ...] = ()
 
     def of_class(self, positive: int, name: object) -> Metric:
         """The metric with the class number ``positive`` of two as the positive one, and with ``name`` in its title.
@@ -70,20 +73,48 @@ class Metric:
         functions = {**self.functions, "classify": function if positive else of_first}
         return replace(self, title=f"{self.title} of {name!r}", functions=functions)
 
-    def decision(self, outputs: Array, y: Array) -> tuple[float, ...]:
-        r"""The factors :math:`a_c` for which :math:`\arg\max_c a_c p_c` is best by this metric, of equals the first.
+    def choose_decision(self, outputs: Array, y: Array) -> tuple[float, ...]:
+        """The :attr:`decision` that is best by this metric on validation items, of equals the first.
 
-        Of two classes they stand for a threshold, which is searched among all; of more, powers of the inverse shares of
-        classes are, and then a factor for each class after the other. Empty if the metric needs no decision, with fewer
-        than 30 items, or if nothing is better than the most probable class.
+        Empty if the metric needs none, with fewer than 30 items, or if nothing is better than no decision.
 
         Args:
-            outputs: ``[items, classes]`` probabilities of validation items.
-            y: Their classes.
+            outputs: ``[items, outputs]`` probabilities of validation items.
+            y: Their classes, or a table of labels.
         """
-        size = outputs.shape[1]
         if not self.needs_decision or len(y) < FEWEST:
             return ()
+        return self._thresholds(outputs, y) if y.ndim == 2 else self._factors(outputs, y)
+
+    def _thresholds(self, outputs: Array, y: Array) -> tuple[float, ...]:
+        """The threshold of each label, by its log-odds.
+
+        First they are a power of the odds with which the label occurs, the same power for all; 0 gives thresholds of
+        0.5. Then each label has a step of its own, of which a share n / (n + 50) is taken: n is the number of items with
+        the label, or without it if these are fewer. So a label with few of them follows the others.
+        """
+        positives, negatives = np.nansum(y, 0), np.nansum(1 - y, 0)
+        usual = np.log((positives + 1) / (negatives + 1))
+
+        def value(odds: Array, columns: Any = slice(None)) -> float:
+            predicted = (outputs[:, columns] >= expit(odds[columns])).astype(np.int64)
+            return round(float(np.nan_to_num(self.functions["multilabel"](y[:, columns], predicted, None))), 9)
+
+        best = max((power * usual for power in np.arange(11) / 10), key=value)
+        if len(usual) <= MOST_FACTORS:
+            columns, steps = [[column] for column in range(len(usual))], sorted(np.arange(-8, 9) / 4, key=abs)
+            own = [max(steps, key=lambda step: value(best + step, column)) for column in columns]
+            rarer = np.minimum(positives, negatives)
+            best = best + rarer / (rarer + PRIOR_ITEMS) * own
+        return () if value(best) <= value(np.zeros(len(usual))) else tuple(expit(best).tolist())
+
+    def _factors(self, outputs: Array, y: Array) -> tuple[float, ...]:
+        r"""The factors :math:`a_c` for which :math:`\arg\max_c a_c p_c` is best.
+
+        Of two classes they stand for a threshold, which is searched among all; of more, powers of the inverse shares of
+        classes are, and then a factor for each class after the other.
+        """
+        size = outputs.shape[1]
 
         def value(factors: Array) -> float:
             return round(self.functions["classify"](y, (outputs * factors).argmax(1), None), 9)

@@ -44,6 +44,7 @@ class Objective(ABC):
     Attributes:
         metric: The validation metric that chooses the epoch; the task's default if empty.
         outputs: Number of scores an item; 0 before :meth:`fit`.
+        decision: What predictions are made by, see :class:`~demonet.train.metrics.Metric`.
     """
 
     task: ClassVar[Task]
@@ -51,6 +52,7 @@ class Objective(ABC):
 
     metric: str = ""
     outputs: int = 0
+    decision: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.metric:
@@ -122,21 +124,19 @@ class Classify(Objective):
     Attributes:
         positive: The number of the positive class, for metrics of two classes that have one; if None, :meth:`fit`
             takes the rarer.
-        factors: By which probabilities are multiplied before the largest is predicted; empty for none.
     """
 
     task: ClassVar[Task] = "classify"
     default_metric: ClassVar[str] = "accuracy"
 
     positive: int | None = None
-    factors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.positive not in (None, 0, 1):
             raise DemonetError(f"positive={self.positive!r} is not 0 or 1, the number of one of two classes")
-        if not all(0 < factor <= 1 for factor in self.factors):
-            raise DemonetError(f"factors={self.factors!r} are not above 0 and up to 1")
+        if not all(0 < factor <= 1 for factor in self.decision):
+            raise DemonetError(f"factors {self.decision!r} are not above 0 and up to 1")
 
     @property
     def measures_on_device(self) -> bool:
@@ -167,7 +167,7 @@ class Classify(Objective):
 
     def decide(self, activated: Tensor) -> Tensor:
         """The class of the highest probability, or of the highest product with its factor."""
-        return (activated * activated.new_tensor(self.factors) if self.factors else activated).argmax(1)
+        return (activated * activated.new_tensor(self.decision) if self.decision else activated).argmax(1)
 
     def measure(self, scores: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """``[2]`` loss and metric."""
@@ -201,7 +201,7 @@ class _Table(Objective):
 
 @dataclass(frozen=True)
 class Multilabel(_Table):
-    """Any number of labels an item: binary cross-entropy, a label is predicted from probability 0.5 on.
+    """Any number of labels an item: binary cross-entropy.
 
     The default metric is the macro average precision: it ranks items by probability, so it can tell epochs apart even
     while no probability of a rare label has reached 0.5, where F1 is zero.
@@ -209,6 +209,11 @@ class Multilabel(_Table):
 
     task: ClassVar[Task] = "multilabel"
     default_metric: ClassVar[str] = "average-precision"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(0 < threshold < 1 for threshold in self.decision):
+            raise DemonetError(f"thresholds {self.decision!r} are not between 0 and 1")
 
     def check(self, y: Tensor, num_items: int) -> Tensor:
         """``[n, labels]`` of 0 and 1, NaN or -1 for unknown; float32 with NaN comes out."""
@@ -234,8 +239,8 @@ class Multilabel(_Table):
         return scores.sigmoid()
 
     def decide(self, activated: Tensor) -> Tensor:
-        """0 or 1."""
-        return (activated >= 0.5).long()
+        """0 or 1: each label from its threshold on."""
+        return (activated >= (activated.new_tensor(self.decision) if self.decision else 0.5)).long()
 
     def _entry_loss(self, scores: Tensor, y: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(scores, y, reduction="none")
@@ -308,9 +313,11 @@ def objective_from_state(state: dict[str, Any]) -> Objective:
     """The objective that gave this state.
 
     >>> objective_from_state(Regress(error="mae").state())
-    Regress(metric='rmse', outputs=0, error='mae', mean=(), scale=())
+    Regress(metric='rmse', outputs=0, decision=(), error='mae', mean=(), scale=())
     """
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in state.items()}
+    if "factors" in values:  # the decision of classes in files of earlier versions
+        values["decision"] = values.pop("factors")
     return OBJECTIVES[values.pop("task")](**values)
 
 
@@ -343,21 +350,21 @@ def _entry_weights(y: Tensor, weight: Tensor | None) -> Tensor:
 
 def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
     """A metric of probabilities or values; None where it is not defined."""
-    predicted = decided(task, outputs, metric.factors) if metric.uses == "predictions" else outputs
+    predicted = decided(task, outputs, metric.decision) if metric.uses == "predictions" else outputs
     with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
         warnings.simplefilter("ignore")
         value = metric.functions[task](y, predicted, None)
     return float(value) if np.isfinite(value) else None
 
 
-def decided(task: Task, outputs: Array, factors: Sequence[float] = ()) -> Array:
+def decided(task: Task, outputs: Array, decision: Sequence[float] = ()) -> Array:
     """Predictions from probabilities or values; of equally probable classes, the first.
 
     Args:
         task: What is predicted.
         outputs: ``[items, outputs]``.
-        factors: Of classes, see :class:`Classify`.
+        decision: See :class:`~demonet.train.metrics.Metric`.
     """
     if task == "classify":
-        return (outputs * np.array(factors) if factors else outputs).argmax(1)
-    return OBJECTIVES[task]().decide(torch.from_numpy(outputs)).numpy()
+        return (outputs * np.array(decision) if decision else outputs).argmax(1)
+    return OBJECTIVES[task](decision=tuple(decision)).decide(torch.from_numpy(outputs)).numpy()
