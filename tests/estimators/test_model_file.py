@@ -196,28 +196,25 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
         Fitted.load(tmp_path / "huge.safetensors", "DEMONetClassifier", "nodes")
 
 
-def test_decisions_of_files_of_earlier_versions(tmp_path):
+@pytest.mark.parametrize("task", ["classes", "labels"])
+def test_decisions_of_files_of_earlier_versions(task, tmp_path):
     """That of classes was called factors, that of labels was 0.5."""
     data = roles()
-    table = torch.stack([data.y == 0, data.y > 1], 1).long().numpy()
-    for y, decision, earlier in (
-        (data.y.numpy(), [0.5, 1.0, 0.3, 0.2], {"factors": [0.5, 1.0, 0.3, 0.2]}),
-        (table, [0.1, 0.9], {}),
-    ):
-        fitted = DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y)
-        fitted.save(tmp_path / "m.safetensors")
-        tensors, facts, _ = read_tensors(tmp_path / "m.safetensors", FORMAT)
-        objective = {name: value for name, value in facts["objective"].items() if name != "decision"}
-        for given in (earlier, {"decision": decision}, {"decision": decision[1:]}, {"decision": [0.0] * len(decision)}):
-            write_tensors(tmp_path / "n.safetensors", FORMAT, tensors, facts | {"objective": objective | given})
-            if given not in (earlier, {"decision": decision}):
-                with pytest.raises(DemonetError, match="decision|factors|thresholds"):
-                    DEMONetClassifier.load(tmp_path / "n.safetensors", graph=data)
-                continue
-            loaded = DEMONetClassifier.load(tmp_path / "n.safetensors", graph=data)
-            p = loaded.predict_proba()
-            if y.ndim == 1:
-                expected = loaded.classes_[(p * np.array(decision)).argmax(1)]
-            else:
-                expected = p >= np.array(decision if given else 0.5)
-            np.testing.assert_array_equal(loaded.predict(), expected)
+    y = data.y.numpy() if task == "classes" else np.stack([data.y == 0, data.y > 1], 1).astype(int)
+    DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y).save(tmp_path / "m.safetensors")
+    tensors, facts, _ = read_tensors(tmp_path / "m.safetensors", FORMAT)
+    objective = {name: value for name, value in facts["objective"].items() if name != "decision"}
+    numbers = np.linspace(0.1, 0.9, objective["outputs"])
+
+    def loaded(**given):
+        write_tensors(tmp_path / "n.safetensors", FORMAT, tensors, facts | {"objective": objective | given})
+        found = DEMONetClassifier.load(tmp_path / "n.safetensors", graph=data)
+        return found.predict(), found.predict_proba()
+
+    for given in (numbers[1:], 0 * numbers):
+        with pytest.raises(DemonetError, match=r"decision|factors|thresholds"):
+            loaded(decision=given.tolist())
+    predicted, p = loaded(decision=numbers.tolist())
+    np.testing.assert_array_equal(predicted, (p * numbers).argmax(1) if y.ndim == 1 else p >= numbers)
+    predicted, p = loaded(factors=numbers.tolist()) if y.ndim == 1 else loaded()
+    np.testing.assert_array_equal(predicted, (p * numbers).argmax(1) if y.ndim == 1 else p >= 0.5)

@@ -90,8 +90,8 @@ class Metric:
         """The threshold of each label, by its log-odds.
 
         First they are a power of the odds with which the label occurs, the same power for all; 0 gives thresholds of
-        0.5. Then each label has a step of its own, of which a share n / (n + 50) is taken: n is the number of items with
-        the label, or without it if these are fewer. So a label with few of them follows the others.
+        0.5. Then each label has a step of its own, of which a share n / (n + 50) is taken: n counts the items with the
+        label, or those without it if these are fewer. So a label with few of them follows the others.
         """
         positives, negatives = np.nansum(y, 0), np.nansum(1 - y, 0)
         usual = np.log((positives + 1) / (negatives + 1))
