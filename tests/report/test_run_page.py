@@ -316,7 +316,7 @@ def test_a_regression_of_several_targets_has_figures_and_lists_of_each(make_numb
 def test_every_label_has_a_list_and_a_row(make_labels):
     run = make_labels()
     page = run_page(run)
-    assert section(page, "Label by label").rows[1] == ["label 1", 20, 9, 0.8, 0.7, 0.75, None]
+    assert section(page, "Label by label").rows[1] == ["label 1", 20, 9, 0.8, 0.7, 0.75, None, 0.5]
     test = np.flatnonzero(run.part == 2)
     assert lists(page)["Most probably label 1"][0] == run.ids[test[run.outputs[test, 1].argmax()]]
     rows = section(page, "Accuracy by degree").numbers.rows
@@ -325,6 +325,18 @@ def test_every_label_has_a_list_and_a_row(make_labels):
     assert sum(row[2] for row in rows) == ((run.prediction == run.y)[test] & known).sum()
     wrong = ((run.prediction != run.y) & ~np.isnan(run.y)).sum(1)
     assert wrong[list(run.ids).index(lists(page)["Most wrong labels in the test"][0])] == wrong[test].max()
+
+
+def test_what_labels_are_predicted_from_and_how_they_were_calibrated(make_labels):
+    run = make_labels()
+    size = len(run.class_names)
+    moved = {"method": "bias", "temperature": 1.5, "losses": {"none": 0.6, "temperature": 0.5, "bias": 0.4}}
+    run.metrics["calibration"] = {"labels": [moved, *[{"method": "none", "losses": {}}] * (size - 1)]}
+    run.metrics["decision"] = {"thresholds": np.linspace(0.25, 0.75, size).tolist()}
+    first, second = RunFacts(run).decisions
+    assert "0.250 to 0.750" in first
+    assert all(told in second for told in (f"1 of {size}", "1.50", "0.400", "0.600"))
+    assert section(run_page(run), "Label by label").rows[0][-1] == 0.25
 
 
 NONE = {"status": "fitted", "reason": "", "score": None, "interval": None, "loss": None, "seconds": 0.0}
