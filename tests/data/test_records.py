@@ -105,7 +105,7 @@ def test_json_by_record_by_line_and_by_name(write, refuses):
         assert (ids_of(data), data.y.tolist(), data.class_names) == (["a", "b", "c"], [0, -1, 1], [1, 2])
     for text, words in (
         ('[{"source": 1, "target": 2,}]', ["h.json:1: "]),
-        ('[{"source": 1, "source": 2}]', ["source"]),
+        ('[{"source": 1, "source": 2, "note": 3}]', [": source"]),
         ('[{"source": 1, "target": [2]}]', ["'target'"]),
         ("[1, 2]", ["record 0"]),
         ("[]", ["h.json: "]),
