@@ -22,6 +22,7 @@ STUDY_FILES = sorted(STUDY.rglob("*.py"))
 LEVEL = {
     **{
         "errors": -3,
+        "escape": -3,
         "options": -2,
         "atomic": -1,
         "configfile": 0,

@@ -31,10 +31,10 @@ def test_the_last_epoch_has_a_line_however_few_there_are(capfd):
     assert "epoch 8, " in capfd.readouterr().err
 
 
-def test_a_long_name_stays_one_line_as_it_is_written(capfd):
+def test_a_long_name_stays_one_line_and_cannot_command_the_terminal(capfd):
     label = "[red]" + "a long name " * 20
-    watched(1, every=1, label=label)
-    assert capfd.readouterr().err == f"{label}: epoch 1, loss 1.500  validation accuracy 0.000\n"
+    watched(1, every=1, label=f"{label}\x1b[31m")
+    assert capfd.readouterr().err == f"{label}\\x1b[31m: epoch 1, loss 1.500  validation accuracy 0.000\n"
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Self
 
+from demonet.escape import visible
 from demonet.train.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Bar:
     def line(self, text: str) -> None:
         """Print a line, above the bar where there is one."""
         self.last = time.monotonic()
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
     @property
     def due(self) -> bool:

@@ -7,6 +7,7 @@ a header takes any amount of memory. So every array of a file goes through this 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,6 +81,7 @@ class Array(NamedTuple):
         below: The number, or its name, that no entry reaches.
         pointer: The number, or its name, to which the entries rise from 0.
         optional: Whether the array may be missing.
+        finite: Whether no entry is infinite or NaN.
     """
 
     kinds: str
@@ -88,6 +90,7 @@ class Array(NamedTuple):
     below: str | int | None = None
     pointer: str | int | None = None
     optional: bool = False
+    finite: bool = False
 
 
 def check_arrays(
@@ -137,6 +140,8 @@ def _check_shape(name: str, array: NDArray[Any], wanted: Array, sizes: dict[str,
 
 
 def _check_entries(name: str, array: NDArray[Any], wanted: Array, sizes: dict[str, int]) -> None:
+    if wanted.finite and not np.isfinite(array).all():
+        raise DemonetError(f"{name} has entries that are not finite", hint=_HINT)
     if wanted.pointer is not None:
         last = _size(wanted.pointer, sizes)
         if not (array.size and array[0] == 0 and array[-1] == last and bool((array[1:] >= array[:-1]).all())):
@@ -149,6 +154,23 @@ def _check_entries(name: str, array: NDArray[Any], wanted: Array, sizes: dict[st
 
 def _size(name: str | int, sizes: dict[str, int]) -> int:
     return sizes[name] if isinstance(name, str) else name
+
+
+def check_alike(value: Any, like: Any) -> None:
+    """Check that JSON content has the form of another: its names and types; numbers are finite, lists of any length.
+
+    >>> check_alike({"rounds": [3, 4], "scale": 1}, {"rounds": [20], "scale": 0.5})
+    """
+    if isinstance(like, dict) and isinstance(value, dict) and value.keys() == like.keys():
+        for name, part in value.items():
+            check_alike(part, like[name])
+    elif isinstance(like, list | tuple) and isinstance(value, list | tuple) and bool(value) == bool(like):
+        for part in value:
+            check_alike(part, like[0])
+    else:
+        kinds = [float if type(each) is int else type(each) for each in (value, like)]
+        if kinds[0] != kinds[1] or kinds[0] in (dict, list, tuple) or (kinds[0] is float and not math.isfinite(value)):
+            raise DemonetError(f"{str(value)[:40]!r} in place of {str(like)[:40]!r}", hint=_HINT)
 
 
 def check_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

@@ -210,10 +210,27 @@ def test_two_columns_of_one_name_are_refused(path, write):
         read_graph(path, features=write("f.csv", "node,size,size\na,1,2\n"))
 
 
-def test_a_second_header_is_no_edge(write):
-    with pytest.warns(DemonetWarning, match=r"e\.csv: .*header"):
-        data = read_graph(write("e.csv", "# both\nsource,target\na,b\nsource,target\nb,c\n"))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("source,target", "source,target"),
+        ("source;target", "SOURCE;Target"),
+        ("source,target", ' Source , "target"'),
+        ("source\ttarget", '\ufeff"source"\ttarget'),
+        ("source target", '"SOURCE"  target'),
+        ("source,target,größe", "source,target,GRÖSSE"),
+    ],
+)
+def test_a_second_header_is_no_edge(write, first, second):
+    """Before, it was one where it was written otherwise than the first, and nothing was said."""
+    mark = next(mark for mark in ",;\t " if mark in first)
+    rows = [mark.join((*ends, "1")[: first.count(mark) + 1]) for ends in ("ab", "bc")]
+    with pytest.warns(DemonetWarning, match=r"e\.csv: a line that repeats the header"):
+        data = read_graph(write("e.csv", f"# both\n{first}\n{rows[0]}\n{second}\n{rows[1]}\n"))
     assert ids_of(data) == ["a", "b", "c"]
+
+
+def test_lines_keep_their_numbers_where_a_second_header_is_left_out(write):
     with pytest.raises(DemonetError, match=r"f\.csv:5: "):
         read_graph(write("f.csv", "source,target\na,b\nsource,target\nb,c\nc\n"))
 
@@ -258,9 +275,11 @@ def test_columns_without_names_that_are_not_those_of_training(path, write):
         "".join(f"{n},{y},{x}\n" for n, x, y in rows),
         "node,big,small\n" + "".join(f"{n},{x},{y}\n" for n, x, y in rows),
     )
-    learned = {text: read_graph(path, features=write("f.csv", text)).columns for text in (first, named)}
+    near = "a,1,0\nb,2,1\nc,3,2\nd,4,3\n"
+    learned = {text: read_graph(path, features=write("f.csv", text)).columns for text in (first, named, near)}
     for trained, given, fact in (
         (first, second, r"'column 2' \(100 to 400\), 'column 3' \(0.125 to 0.75\)"),
+        (near, "a,0,1\nb,1,2\nc,-1,3\nd,3,3\n", r"'column 2' \(1 to 4\)"),
         (named, first, "no names.*'big', 'small'"),
         (first, named, "has names.*'column 2', 'column 3'"),
     ):

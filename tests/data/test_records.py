@@ -3,10 +3,12 @@
 import json
 import sqlite3
 import sys
+import warnings
 from contextlib import closing
 from datetime import datetime
 
 import openpyxl
+import pandas as pd
 import pytest
 
 from demonet.data import ids_of, read_graph
@@ -105,7 +107,7 @@ def test_json_by_record_by_line_and_by_name(write, refuses):
         assert (ids_of(data), data.y.tolist(), data.class_names) == (["a", "b", "c"], [0, -1, 1], [1, 2])
     for text, words in (
         ('[{"source": 1, "target": 2,}]', ["h.json:1: "]),
-        ('[{"source": 1, "source": 2}]', ["source"]),
+        ('[{"source": 1, "source": 2, "note": 3}]', [": source"]),
         ('[{"source": 1, "target": [2]}]', ["'target'"]),
         ("[1, 2]", ["record 0"]),
         ("[]", ["h.json: "]),
@@ -123,10 +125,22 @@ def test_binary_files_are_named_by_what_they_are(write, refuses, tmp_path):
     refuses(lambda: read_graph(f"{write('e.csv', 'a,b')}#sheet"), "e.csv#sheet: ")
 
 
-def test_a_first_edge_of_words_that_are_names_of_columns(write):
+@pytest.mark.parametrize("first", ["node,edge", "from,to", "source,target", "source,target,2"])
+def test_a_first_edge_of_words_that_are_names_of_columns(write, first):
     """Before, the edge was lost as a header, and nothing was said."""
-    with pytest.warns(DemonetWarning, match=r"'node, edge' is read as an edge.*header=True"):
-        data = read_graph(write("w.csv", "node,edge\nedge,graph\ngraph,node\n"))
-    assert ids_of(data) == ["edge", "graph", "node"]
+    u, v, *weight = first.split(",")
+    rows = [first, *(",".join([*ends, *weight]) for ends in ((v, "graph"), ("graph", u)))]
+    with pytest.warns(DemonetWarning, match=f"'{u}, {v}.*' is read as an edge.*header=True"):
+        data = read_graph(write("w.csv", "\n".join(rows)))
+    assert ids_of(data) == sorted([u, v, "graph"])
+
+
+def test_a_header_is_one_where_other_columns_or_the_format_say_so(write, tmp_path):
+    """A node that is called like a column of a Parquet file or a data frame was a NotImplementedError."""
     with pytest.warns(DemonetWarning, match=r"'node, edge' is read as a header.*header=False"):
         assert read_graph(write("v.csv", "node,edge\na,b\nb,c\n")).num_nodes == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_graph(write("x.csv", "from,to,weight\na,to,2\nto,b,1\n"), directed=False).num_nodes == 3
+        pd.DataFrame({"ann": ["a", "ann"], "bob": ["b", "c"]}).to_parquet(tmp_path / "p.parquet")
+        assert read_graph(tmp_path / "p.parquet", directed=False).num_nodes == 4

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import socket
 import sys
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch.distributed as dist
 from tests.distributed.processes import run
@@ -132,6 +136,32 @@ def test_the_command_is_started_in_processes_and_its_exit_code_comes_back(proble
     error = capfd.readouterr().err
     assert error.count("missing.csv") == 1  # an expected error starts nothing again
     assert "exitcode" not in error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """Three processes and four ports were left of a parent that had no time to end them."""
+    code = "from demonet.distributed.launch import launch; launch([], 2, 'tests.distributed.waiting')"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    parent = psutil.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    group = []
+    try:
+        while parent.poll() is None and not all((tmp_path / f"met-{rank}").exists() for rank in range(2)):
+            time.sleep(0.1)
+        group = parent.children(recursive=True)
+        found = [one.laddr for process in group for one in process.net_connections("inet") if one.status == "LISTEN"]
+        assert len(group) >= 3
+        assert found
+        parent.kill()
+        assert not psutil.wait_procs(group, timeout=120)[1]
+        for address in found:
+            with pytest.raises(ConnectionRefusedError), socket.create_connection(address, 5):
+                pass
+    finally:
+        for process in (parent, *group):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        parent.wait()
 
 
 def test_the_status_of_the_first_process_is_kept(monkeypatch, tmp_path):

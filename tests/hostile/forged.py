@@ -12,30 +12,40 @@ import json
 import os
 import random
 import shutil
+import sqlite3
+import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import torch
 from safetensors import safe_open
 from scipy import sparse
 from tests.hostile.formats import outcome
 from tests.hostile.mutations import mutate
-from tests.hostile.sealed import Deadly, Killed
-from tests.runs.files import fit, write_graphs, write_problem, write_tasks
+from tests.hostile.sealed import Deadly, Killed, ledger_rows, write_ledger
+from tests.runs.files import fit, read_table, write_graphs, write_problem, write_tasks
 from torch import Tensor
 from torch_geometric.data import Data
+from typer.main import get_command
 
-from demonet.data import read_graph
+from demonet import DEMONetClassifier, DemonetError
+from demonet.cli import app
+from demonet.cli.console import USAGE_ERROR
+from demonet.configfile import _toml
+from demonet.data import Split, read_graph
 from demonet.distributed.store import Store
+from demonet.ensemble import Progress as Candidates
+from demonet.options import Reading
 from demonet.report.page import render
 from demonet.report.run import run_page
-from demonet.runs import Settings, compare, embed_run, fit_run, load_run, predict_run
+from demonet.runs import RunProgress, Settings, compare, embed_run, fit_run, load_run, predict_run
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.folder import RunFolder
 from demonet.runs.storing import store_graph
@@ -43,6 +53,10 @@ from demonet.schema import values_of
 from demonet.sealed import _sealed
 from demonet.tensorfile import _ZEROS, _header_end, _with_checksum, write_tensors
 from demonet.workers import InProcess
+from demonet_study.ledger.job import Cell
+from demonet_study.ledger.parquet import write_parquet
+from demonet_study.ledger.schema import SEALED, digest_of, job_of, key, stamp_of
+from demonet_study.ledger.store import Ledger
 
 HURTFUL: list[Any] = [0, -1, 1, 2, 7, 2**31 - 1, 2**31, 2**40, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308, float("nan")]
 HURTFUL += [
@@ -104,12 +118,14 @@ class Forgeries:
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, inside, outside = folder, folder / "inside", folder / "outside"
-        inside.mkdir()
-        outside.mkdir()
-        (outside / "kept.txt").write_text("kept")
-        os.chdir(inside)
-        self.seed, self.files = seed, list(forgeries(inside))
+        self.folder, self.inside, outside = folder, folder / "inside", folder / "outside"
+        self.inside.mkdir()
+        (outside / "deep").mkdir(parents=True)
+        for name in ("kept.txt", "model.safetensors", "deep/manifest.json", "deep/edges.csv"):
+            (outside / name).write_text(name)
+        (outside / "link").symlink_to("deep")
+        os.chdir(self.inside)
+        self.seed, self.files = seed, list(forgeries(self.inside))
         self.before = self._outside()
 
     def __call__(self, index: int) -> tuple[str, str, int]:
@@ -123,9 +139,15 @@ class Forgeries:
         finally:
             one.restore()
 
-    def _outside(self) -> list[tuple[str, int]]:
-        """Names and times of all that is beside the folder at hand."""
-        return [(name, os.stat(self.folder / name).st_mtime_ns) for name in (".", "outside", "outside/kept.txt")]
+    def _outside(self) -> dict[str, str]:
+        """All that is beside the folder at hand: the digest of files, the end of links."""
+        found = {}
+        for top, folders, files in os.walk(self.folder):
+            folders[:] = [name for name in folders if Path(top, name) != self.inside]
+            for path in (Path(top, name) for name in (*folders, *files)):
+                told = os.readlink(path) if path.is_symlink() else "folder"
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else told
+        return found
 
 
 def forge_value(value: Any, generator: random.Random) -> Any:
@@ -277,9 +299,14 @@ def forgeries(folder: Path) -> Iterator[Forgery]:
     yield from _runs()
     yield from _store(folder)
     yield from _unfinished()
+    yield from _candidates()
     yield from _unpublished()
     yield from _comparison()
     yield _saved_data(folder)
+    yield _split()
+    yield _options()
+    yield from _standalone()
+    yield from _ledgers(folder)
 
 
 RUNS: dict[str, tuple[tuple[str, ...], Settings]] = {
@@ -378,6 +405,46 @@ def _unfinished() -> Iterator[Forgery]:
         yield Forgery(f"unfinished {name}", make, again, lambda: fit(**options, resume=True))
 
 
+class DeadlyRefit(RunProgress):
+    """A process that is killed when some candidates are fitted again."""
+
+    def candidates(self, label: str) -> Any:
+        refitted = []
+
+        def tell(progress: Candidates) -> None:
+            refitted.extend([progress.candidate.name] * (progress.stage == "refitted"))
+            if len(refitted) == 2:
+                raise Killed
+
+        return nullcontext(tell)
+
+
+CANDIDATES: dict[str, tuple[str, ...]] = {
+    "candidates": ("edges.csv", "labels.csv", "features.csv"),
+    "candidates for labels": ("edges.csv", "tags.csv"),
+    "candidates of graphs": ("graphs.csv", "kinds.csv"),
+}
+
+
+def _candidates() -> Iterator[Forgery]:
+    """Finished candidates of an ensemble whose fit was killed, of both stages."""
+    for name, files in CANDIDATES.items():
+        settings = Settings(effort="quick", jobs=1)
+        with suppress(Killed):
+            fit_run(*files, out=name, settings=settings, progress=DeadlyRefit())
+        again, paths = _as_it_was(name), sorted(Path(name, "unfinished").rglob("*.*fit.safetensors"))
+        assert any(".refit." in path.name for path in paths), paths
+        makes = [tensor_file(path) for path in paths]
+
+        def make(generator: random.Random, makes=makes) -> int:
+            return generator.choice(makes)(generator)
+
+        def read(files=files, name=name, settings=settings) -> None:
+            fit_run(*files, out=name, settings=settings, resume=True)
+
+        yield Forgery(name, make, again, read)
+
+
 def _unpublished() -> Iterator[Forgery]:
     """A run that was killed before its files were moved to their place: its manifest says which are, and over which."""
     options: dict[str, Any] = {"out": "ready", "settings": Settings(epochs=2)}
@@ -452,3 +519,114 @@ def _sparse(x: Tensor, generator: random.Random) -> Tensor:
         with suppress(RuntimeError, IndexError):
             return torch.sparse_csr_tensor(*parts, size, check_invariants=False)
         return x
+
+
+def _split() -> Forgery:
+    """A split whose hash is right."""
+    fit(out="split", settings=Settings(epochs=1))
+    path = Path("split.json")
+    content = json.loads(Path("split/split.json").read_bytes())
+
+    def make(generator: random.Random) -> int:
+        told = forge_value(content, generator)
+        with suppress(DemonetError, KeyError, TypeError, ValueError, OverflowError, RuntimeError):
+            parts = {part: torch.tensor(told[part], dtype=torch.int64) for part in ("train", "val", "test")}
+            told["hash"] = Split(told["name"], told["seed"], **parts).hash
+        path.write_text(json.dumps(told))
+        return path.stat().st_size
+
+    def read() -> None:
+        fit(out="split", settings=Settings(epochs=1, split=str(path)), overwrite=True)
+
+    return Forgery("split.json", make, lambda: None, read)
+
+
+def _options() -> Forgery:
+    """The options of a run, taken as those of a command that is not performed: they may ask for days of work."""
+    content, path = tomllib.loads(Path("split/run.toml").read_text()), Path("run.toml")
+    group: Any = get_command(app)
+    command = group.commands["fit"]
+
+    def make(generator: random.Random) -> int:
+        while True:
+            with suppress(ValueError, TypeError, AttributeError):  # what TOML has no form for
+                told = forge_value(content, generator)
+                lines = [f"{name} = {_toml(value)}" for name, value in told.items()]
+                path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+                return path.stat().st_size
+
+    def read() -> None:
+        try:
+            context = command.make_context("fit", ["--config", str(path)])
+        except USAGE_ERROR as error:
+            raise DemonetError(str(error)) from None
+        given = [{field.name: context.params[field.name] for field in fields(kind)} for kind in (Reading, Settings)]
+        Reading(**given[0]), Settings(**given[1])
+
+    return Forgery("run.toml", make, lambda: None, read)
+
+
+def _standalone() -> Iterator[Forgery]:
+    """Models that estimators save by themselves."""
+    for model in ("network", "kernel", "auto"):
+        options = {"epochs": 2} if model == "network" else {"effort": "quick"} if model == "auto" else {}
+        classifier = DEMONetClassifier(model=model, graph="edges.csv", **options)
+        named = dict(read_table(Path("labels.csv"))[1:])
+        classifier.fit(list(named), list(named.values()))
+        path = Path(f"{model}.safetensors")
+        classifier.save(path)
+
+        def read(path: Path = path, nodes: tuple[str, ...] = tuple(named)) -> None:
+            DEMONetClassifier.load(path, graph="edges.csv").predict_proba(list(nodes))
+
+        yield Forgery(path.name, tensor_file(path), kept([path]), read)
+
+
+def _ledgers(folder: Path) -> Iterator[Forgery]:
+    """Finished runs of the study with digests that are right."""
+    paths = folder / "ledger.sqlite", folder / "ledger.parquet"
+    write_ledger(paths[0])
+    rows, cell = ledger_rows(paths[1]), Cell("accuracy", "brazil", "gcn", split="thirds")
+    restore = kept(list(paths))
+
+    def forged(generator: random.Random) -> list[tuple[Any, ...]]:
+        number, row = generator.randrange(len(rows)), list(generator.choice(rows))
+        for _ in range(generator.choice((1, 1, 2))):
+            place = generator.randrange(1, len(row))
+            row[place] = forge_value(row[place], generator)
+        with suppress(TypeError, ValueError):
+            row[0] = key(job_of(row[1:]), stamp_of(row[1:]))
+        return [*rows[:number], tuple(row), *rows[number + 1 :]]
+
+    def sqlite(generator: random.Random) -> int:
+        while True:
+            restore()
+            told = [(*row, digest_of(row)) for row in forged(generator)]
+            with suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(paths[0])) as connection:
+                connection.execute("DELETE FROM runs")
+                statement = f"INSERT INTO runs ({', '.join(SEALED)}, state) VALUES ({'?, ' * len(SEALED)}'done')"
+                connection.executemany(statement, told)
+                connection.commit()
+                return paths[0].stat().st_size
+
+    def parquet(generator: random.Random) -> int:
+        while True:
+            with suppress(pa.ArrowException, TypeError, OverflowError, UnicodeError):
+                write_parquet(forged(generator), paths[1])
+                return paths[1].stat().st_size
+
+    def read(path: Path) -> None:
+        fresh = path.with_name("fresh.sqlite")
+        fresh.unlink(missing_ok=True)
+        if path.suffix == ".sqlite":
+            ledger_rows(path)
+            with Ledger(path) as ledger:
+                ledger.results([cell])
+                ledger.seconds()
+                ledger.export_runs(path.with_name("exported.parquet"))
+        with Ledger(fresh) as ledger:
+            ledger.import_runs(path)
+            ledger.results([cell])
+
+    for path, make in zip(paths, (sqlite, parquet), strict=True):
+        yield Forgery(path.name, make, restore, lambda path=path: read(path))

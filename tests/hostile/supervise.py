@@ -17,9 +17,10 @@ from pathlib import Path
 import psutil
 
 SLOW = 10.0  # seconds of processor time that no case may take
-HANG = 30.0  # seconds after which a case is ended, on a machine that may be busy
+HANG = 30.0  # seconds of processor time after which a case is ended
+STILL = 600.0  # seconds after which one is ended that takes no processor time, on a machine that may be busy
 MEMORY, TIMES = 512.0, 4.0  # MiB that a case may take beyond what was there before it, or so many times its file
-_START_UP = 60.0
+_LOOK = 1.0  # seconds between two looks at the time that a case takes
 _AT_MOST = 6 << 30  # bytes that a child can have, so that a case out of bounds does not take the machine with it
 
 
@@ -71,20 +72,22 @@ def _child(case: Callable[[int], tuple[str, str, int]], indices: range) -> Itera
         finally:
             os._exit(0)
     os.close(writer)
-    index, began = indices.start, time.monotonic()
+    index, began, watched, spent = indices.start, time.monotonic(), psutil.Process(process), 0.0
     with os.fdopen(reader, "rb", buffering=0) as stream:
         rest, failure = b"", ""
-        while index < indices.stop:
-            allowed = HANG + (_START_UP if index == indices.start else 0.0)
-            ready, _, _ = select.select([stream], [], [], max(0.0, began + allowed - time.monotonic()))
-            chunk = os.read(stream.fileno(), 1 << 16) if ready else b""
-            if not chunk:
-                failure = "it ended the process" if ready else f"no end after {allowed:.0f} s"
-                break
+        while index < indices.stop and not failure:
+            if not select.select([stream], [], [], _LOOK)[0]:
+                seconds = sum(watched.cpu_times()[:2]) - spent
+                if seconds > HANG or time.monotonic() - began > STILL:
+                    failure = f"no end after {seconds:.0f} s of processor time"
+                continue
+            if not (chunk := os.read(stream.fileno(), 1 << 16)):
+                failure = "it ended the process"
+                continue
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 done = Done(*json.loads(line))
-                index, began = done.index + 1, time.monotonic()
+                index, began, spent = done.index + 1, time.monotonic(), sum(watched.cpu_times()[:2])
                 yield done
     if failure:
         os.kill(process, signal.SIGKILL)

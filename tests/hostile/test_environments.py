@@ -178,13 +178,13 @@ def test_a_terminal_that_is_ascii(folder):
 def test_a_name_cannot_command_the_terminal(folder):
     name = "\x1b]0;owned\x07.csv"
     Path(name).write_bytes(Path("edges.csv").read_bytes())
-    Path("labels.csv").write_text(Path("labels.csv").read_text().replace("ring", "\x1b[31mring"))
+    Path("labels.csv").write_text(Path("labels.csv").read_text().replace("ring", "\x1b[31m\u202ering\u2066"))
     code, out, error = run(["fit", name, "--labels", "labels.csv", "--out", "other", "--epochs", "2"])
     assert code == 0, error
     code, more, worse = run(["predict", "other", name, "--out", "\x1b[2Jp.parquet.nothing"])
     assert code == 2
-    assert "\x1b" not in out + error + more + worse
-    assert "\\x1b" in error
+    assert not set("\x1b\u202e\u2066") & set(out + error + more + worse)
+    assert all(code in error + out for code in (r"\x1b", r"\u202e", r"\u2066"))
 
 
 def test_a_file_name_as_long_as_names_can_be(folder):

@@ -37,8 +37,8 @@ def test_changes_in_files_with_a_checksum_are_found(tmp_path, monkeypatch):
 
 
 def test_the_supervisor_sees_errors_crashes_hangs_and_memory(monkeypatch):
-    monkeypatch.setattr(supervise, "HANG", 3.0)
-    monkeypatch.setattr(supervise, "_START_UP", 0.0)
+    monkeypatch.setattr(supervise, "HANG", 1.0)
+    monkeypatch.setattr(supervise, "STILL", 20.0)
     monkeypatch.setattr(supervise, "MEMORY", 40.0)
 
     def case(index: int) -> tuple[str, str, int]:
@@ -46,15 +46,17 @@ def test_the_supervisor_sees_errors_crashes_hangs_and_memory(monkeypatch):
             raise KeyError("an error")
         if index == 2:
             os.kill(os.getpid(), signal.SIGSEGV)
-        if index == 3:
-            time.sleep(60)
+        while index == 3:
+            pass
+        if index == 5:
+            time.sleep(100)
         if index == 4:
             b"1" * (80 << 20)
         return "name", "read", 10
 
-    done = list(supervised(case, range(6)))
-    assert [one.index for one in done] == list(range(6))
-    assert [bool(one.failure) for one in done] == [False, True, True, True, True, False]
+    done = list(supervised(case, range(7)))
+    assert [one.index for one in done] == list(range(7))
+    assert [bool(one.failure) for one in done] == [False, True, True, True, True, True, False]
     assert "KeyError" in done[1].failure
     assert "-11" in done[2].failure
     assert "MiB" in done[4].failure

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demonet.errors import DemonetError
-from demonet.report.escape import visible
+from demonet.escape import visible
 from demonet.report.figures import confusion
 from demonet.report.page import Facts, Figure, Page, Table, Text, render, script_json, write
 from demonet.report.table_cells import Column, Estimate

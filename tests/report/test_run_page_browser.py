@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.report.browsing import opened, overflow, violations
 
-from demonet.report.escape import visible
+from demonet.escape import visible
 from demonet.report.page import write
 from demonet.report.run import run_page
 

@@ -9,7 +9,7 @@ import pytest
 from tests.runs.files import MOTIFS, roles, write_problem, write_table
 
 from demonet import DemonetError, DemonetWarning
-from demonet.runs import Settings, embed_run, fit_run, predict_run
+from demonet.runs import Reading, Settings, embed_run, fit_run, predict_run
 from demonet.runs.outputs import write_embeddings, write_predictions
 
 FAST = Settings(epochs=12)
@@ -184,6 +184,21 @@ def test_another_direction_than_that_of_training_is_told(drawn):
         with warnings.catch_warnings():
             warnings.simplefilter("error", DemonetWarning)
             predict_run(drawn / run, drawn / "directed.graphml", directed=run == "directed")
+
+
+def test_a_file_that_says_another_direction_than_fit_was_told_is_told(drawn, tmp_path):
+    """Both options are kept with the run, and were applied to any file without a word."""
+    for directed, of, other in ((True, "directed", "plain"), (False, "plain", "directed")):
+        run, settings = tmp_path / of, Settings(epochs=2, preset="default")
+        reading = Reading(directed=directed)
+        fit_run(drawn / f"{of}.graphml", drawn / "labels.csv", out=run, settings=settings, reading=reading)
+        with pytest.warns(DemonetWarning, match=rf"{other}\.graphml: .*{other.replace('plain', 'undirected')}") as told:
+            predict_run(run, drawn / f"{other}.graphml")
+        assert len(told) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DemonetWarning)
+            predict_run(run, drawn / f"{of}.graphml")
+            predict_run(run, drawn / f"{other}.graphml", directed=directed)
 
 
 def test_ids_and_classes_keep_their_form_through_a_run(tmp_path):

@@ -6,7 +6,6 @@ import math
 import sys
 import threading
 import time
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import typer
 
 from demonet.errors import DemonetError, DemonetWarning, Hint, Spelling
+from demonet.escape import visible
 from demonet.options import DATASETS
 
 if TYPE_CHECKING:
@@ -54,18 +54,9 @@ def spelling(app: typer.Typer, arguments: list[str]) -> Spelling:
     return spell
 
 
-def visible(text: str) -> str:
-    r"""A text for a terminal: control characters, with which a name in a file could command it, are shown as codes.
-
-    >>> visible("a\x1b[31m\n")
-    'a\\x1b[31m\n'
-    """
-    return "".join(f"\\x{ord(c):02x}" if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
-
-
 def say(text: str, *, err: bool = False) -> None:
     """Print a line."""
-    typer.echo(visible(text), err=err)
+    typer.echo(visible(text, keep="\n\t"), err=err)
 
 
 def address_limit() -> float:

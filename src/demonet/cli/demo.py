@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from demonet.cli.console import print_table
+from demonet.cli.console import print_table, say
 
 
 def demo(
@@ -49,12 +49,12 @@ def demo(
     rows = [[method, _shown(*flip.comparison.row(method))] for method in FLIP_METHODS]
     rows.append(["ceiling", _shown(flip.ceiling, math.nan)])
     print_table(f"{flip.comparison.title}: test accuracy, {over}", ["method", "accuracy"], rows)
-    typer.echo(
+    say(
         f"Mirrored karate club: a node and its mirror are {result.mirror.mirrored_distance:.2g} apart on average, "
         f"other pairs {result.mirror.other_distance:.3g}."
     )
     seconds = time.perf_counter() - start
-    typer.echo(f"Wrote {out} in {seconds:.0f} s.")
+    say(f"Wrote {out} in {seconds:.0f} s.")
 
 
 def _shown(mean: float, deviation: float, half: float = math.nan) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from demonet.cli.console import say
 from demonet.cli.predict import RunFolder
 from demonet.errors import DemonetError
 
@@ -26,4 +27,4 @@ def export(
         hint = "only networks can be exported: fit again with --model network"
         raise DemonetError(f"the model of this run is {finished.model!r}", file=run, hint=hint)
     estimator.to_onnx(onnx, weighted=weighted)
-    typer.echo(f"Wrote {onnx}.")
+    say(f"Wrote {onnx}.")

@@ -156,7 +156,7 @@ class Columns:
                 gone = np.isnan(values)
                 block[:, : width - column.missing] = column.numbers(values)
                 _check_finite(block[:, 0], column.name, table)
-                if column.limits is not None and _mostly_outside(values, *column.limits):
+                if column.limits is not None and _often_outside(values, *column.limits):
                     outside.append("{!r} ({:g} to {:g})".format(column.name, *column.limits))
             if column.missing:
                 block[gone, width - 1] = 1
@@ -164,7 +164,7 @@ class Columns:
             message = f"categories that training did not have count as none of them: {', '.join(unseen[:_SHOWN])}"
             warn(DemonetWarning(message, file=table.file))
         if outside:
-            message = f"most values are outside the range of training in {', '.join(outside[:_SHOWN])}"
+            message = f"many values are outside the range of training in {', '.join(outside[:_SHOWN])}"
             warn(DemonetWarning(message, file=table.file, hint="are these the same columns, in the same units?"))
         return result
 
@@ -362,9 +362,9 @@ def _categories(name: str, texts: Sequence[str | None], categories: list[str], t
     return ColumnEncoding(name, "category", missing=known < len(texts), categories=tuple(categories))
 
 
-def _mostly_outside(values: NDArray[np.float64], low: float, high: float) -> bool:
+def _often_outside(values: NDArray[np.float64], low: float, high: float) -> bool:
     known = values[~np.isnan(values)]
-    return bool(2 * np.count_nonzero((known < low) | (known > high)) > known.size)
+    return bool(4 * np.count_nonzero((known < low) | (known > high)) > known.size)
 
 
 def _check_finite(values: NDArray[np.float32], name: str, table: Attributes) -> None:

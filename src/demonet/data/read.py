@@ -66,6 +66,7 @@ class ReadResult:
     Attributes:
         data: The checked graph, or the checked graphs.
         directed: Whether the edges are directed.
+        told_directed: Whether the source says so; None if it says nothing.
         columns: The names of the attributes, if they have names.
         labels: The columns of labels, if there are several.
         label_name: The name of the first column of labels, if it has one.
@@ -84,6 +85,7 @@ class ReadResult:
     weighted: bool | None = None
     undirected: DemonetWarning | None = None
     as_listed: Data | None = None
+    told_directed: bool | None = None
 
 
 def read_graph(
@@ -403,7 +405,9 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
             data[mask] = _mask(listing.inside[mask], mask, data.num_nodes, listing.file)
     undirected = untold[0] if untold else None
     as_listed = _as_listed(data, again[0], again[1], simple) if untold and again else None
-    return ReadResult(data, bool(said), columns, table, name, weights is not None, undirected, as_listed)
+    return ReadResult(
+        data, bool(said), columns, table, name, weights is not None, undirected, as_listed, listing.directed
+    )
 
 
 def _set_edges(data: Data, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, file: Path | None) -> None:

@@ -12,13 +12,18 @@ from torch_geometric.data import Data
 
 from demonet.ensemble.candidate import Candidate, Trial
 from demonet.errors import DemonetError
+from demonet.features.views import View
 from demonet.methods.model import Labelled, Model
-from demonet.schema import from_json
+from demonet.schema import Array, check_arrays, from_json, values_of
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
 FORMAT = "demonet-candidate-4"
 Stage = Literal["fit", "refit"]
+_NUMBERS = ("loss", "seconds", "refit_seconds", "estimate")
+_SCHEMA = {"outputs": Array("f", ("items", "columns"), finite=True)}
+_SCHEMA |= {"judged": Array("f", ("judged", "columns"), finite=True)}
+_SCHEMA |= {name: Array("if", (), 0, finite=True) for name in _NUMBERS}
 
 
 class Checkpoint:
@@ -28,10 +33,11 @@ class Checkpoint:
         folder: The folder; it must exist.
         fingerprint: What the candidates belong to: a digest of graphs, targets, split and seed. Files of another
             problem are an error.
+        columns: How many outputs an item has.
     """
 
-    def __init__(self, folder: Path, fingerprint: str) -> None:
-        self.folder, self.fingerprint = folder, fingerprint
+    def __init__(self, folder: Path, fingerprint: str, columns: int) -> None:
+        self.folder, self.fingerprint, self.columns = folder, fingerprint, columns
 
     @classmethod
     def open(cls, folder: str | Path, data: Data | Any, labelled: Labelled) -> Self:
@@ -40,7 +46,7 @@ class Checkpoint:
         parts = [[graph.get(name) for name in ("edge_index", "x", "edge_weight")] for graph in graphs]
         own = [torch.from_numpy(np.ascontiguousarray(a)) for a in (labelled.y, labelled.train, labelled.val)]
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]))
+        return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]), labelled.outputs)
 
     def _file(self, name: str, stage: Stage) -> Path:
         return self.folder / f"{name}.{stage}.safetensors"
@@ -55,19 +61,36 @@ class Checkpoint:
         told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts, "chosen": trial.chosen}
         write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
 
-    def read(self, stage: Stage, *models: Model) -> Trial | None:
-        """What was stored of a candidate, as one of the models of its name; None where it was not finished."""
-        file, known = self._file(models[0].name, stage), [model.options for model in models]
+    def read(self, stage: Stage, view: View, judged: int, *models: Model) -> Trial | None:
+        """What was stored of a candidate; None where it was not finished.
+
+        Args:
+            stage: Of which fit.
+            view: The problem, on which the stored model has to give outputs.
+            judged: How many items candidates are judged on.
+            *models: Those of its name, of which it is one.
+        """
+        file, prefix = self._file(models[0].name, stage), "model."
         if not file.exists():
             return None
         tensors, facts, _ = read_tensors(file, FORMAT)
-        if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] not in known:
-            hint = "use another folder for this fit"
-            raise DemonetError(
-                "the candidate belongs to a fit with other data, split or settings", file=file, hint=hint
-            )
-        prefix = "model."
-        arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
-        found = Model.from_state(facts["model"], arrays)
-        outputs, judged = (tensors[part].numpy() for part in ("outputs", "judged"))
-        return Trial(from_json(Candidate, facts["row"]), found, outputs, judged, facts["chosen"])
+        with values_of(file, "a candidate"):
+            told = facts["model"]
+            model = next((model for model in models if model.options == told["options"]), None)
+            if facts.get("fingerprint") != self.fingerprint or model is None:
+                problem = "the candidate belongs to a fit with other data, split or settings"
+                raise DemonetError(problem, file=file, hint="use another folder for this fit")
+            row = from_json(Candidate, facts["row"])
+            named = (row.name, row.kind, told["name"], told["method"])
+            if row.status != "fitted" or named != (model.name, model.kind, model.name, type(model).name):
+                raise DemonetError("it is another candidate")
+            numbers = {name: np.array(value) for name, value in asdict(row).items() if name in _NUMBERS}
+            sizes = {"items": view.num_items, "judged": judged, "columns": self.columns}
+            check_arrays(tensors | numbers, _SCHEMA, sizes)
+            arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
+            found, rows = Model.from_state(told, arrays), np.arange(min(view.num_items, 2))
+            for chosen in (found.chosen, facts["chosen"]):
+                found.check_chosen(chosen)
+            some = found.some_outputs(view, rows)
+            check_arrays({"outputs": some}, {"outputs": _SCHEMA["outputs"]}, sizes | {"items": len(rows)})
+            return Trial(row, found, tensors["outputs"].numpy(), tensors["judged"].numpy(), facts["chosen"])

@@ -368,7 +368,7 @@ class Fitting:
 
     def _begin(self, model: Model, cheaper: Model | None) -> Trial:
         """A candidate with its estimate, or as it was before an interruption."""
-        known = self.saved and self.saved.read("fit", *([model, cheaper] if cheaper else [model]))
+        known = self._saved("fit", *([model, cheaper] if cheaper else [model]))
         if known:
             self.clock.note(known.row.kind, (1 + self.folds) * known.row.estimate, known.row.seconds)
             self.clock.add(known.row.seconds / self._engine.slots)
@@ -434,6 +434,10 @@ class Fitting:
             if self.saved:
                 self.saved.write("fit", trial)
 
+    def _saved(self, stage: Literal["fit", "refit"], *models: Model) -> Trial | None:
+        """A candidate as it was before an interruption."""
+        return None if self.saved is None else self.saved.read(stage, self.view, len(self.judged_items), *models)
+
     def _memory(self, model: Model) -> float:
         """Bytes that a fit takes, where they count."""
         large = max(self.view.num_items, self.view.facts["columns"]) >= LARGE or self.labelled.outputs >= MANY
@@ -482,7 +486,7 @@ class Fitting:
     def _again(self, trial: Trial) -> Task | None:
         """The task of a second fit; None where it was done before an interruption, or would take too long."""
         assert trial.model is not None
-        known = self.saved and self.saved.read("refit", trial.model)
+        known = self._saved("refit", trial.model)
         if known:
             trial.row = replace(trial.row, refit_seconds=known.row.refit_seconds)
             trial.outputs, trial.model = known.outputs, known.model

@@ -20,6 +20,7 @@ from demonet.methods.model import TASKS, Labelled, Model
 from demonet.methods.selection import Choice, item_losses
 from demonet.methods.wl_models import common_colours, graph_columns
 from demonet.options import Effort
+from demonet.schema import Array, check_arrays
 
 ROUNDS: dict[Effort, int] = {"quick": 40, "standard": 100, "best": 200}
 TREES = 1200  # rounds times outputs, at most
@@ -90,6 +91,11 @@ class BoostedTrees(Model):
                 if others is not None:
                     self.judged[known[labelled.val, column], column] = others
         self.chosen = {"rounds": [rounds for _, rounds, _ in found]}
+
+    def check_chosen(self, chosen: Any) -> None:
+        """No more rounds than a fit without a choice tries."""
+        super().check_chosen(chosen)
+        check_arrays(chosen, {"rounds": Array("i", ("columns",), 1, self.settings.rounds + 1)})
 
     def _boosted(
         self,

@@ -22,6 +22,7 @@ from demonet.methods.model import MOST_SECONDS, TASKS, Labelled, Model, OutOfTim
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.options import Effort
+from demonet.schema import Array, check_arrays
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
 from demonet.train.metrics import METRICS
@@ -195,6 +196,11 @@ class NetworkAverage(Model):
                 scales = (1.0,) if labelled.task == "regress" else SCORE_SCALES
                 losses = [labelled.loss(self._mean(scores, scale), val.numpy()) for scale in scales]
                 self.chosen["scale"] = scales[int(np.argmin(losses))]
+
+    def check_chosen(self, chosen: Any) -> None:
+        """No more epochs than a fit without a choice trains."""
+        super().check_chosen(chosen)
+        check_arrays(chosen, {"epochs": Array("i", (), 1, self.settings.epochs + 1)})
 
     def in_folds(self) -> Self:
         """One network a fold: the folds are averaged over, too."""

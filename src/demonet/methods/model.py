@@ -19,6 +19,7 @@ from demonet.features.views import LARGE, Float, Int, State, View, view_of
 from demonet.methods.base import REGISTRY, Items, Method, Predicted, Settings
 from demonet.methods.selection import item_losses
 from demonet.options import Effort
+from demonet.schema import check_alike
 from demonet.train.metrics import Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress
 
@@ -233,6 +234,10 @@ class Model(Method):
         again.facts, again.arrays = {"outputs": labelled.outputs, "task": labelled.task}, {}
         again._learn(view, labelled)
         return again
+
+    def check_chosen(self, chosen: Any) -> None:
+        """Refuse a choice from a file that a refit of this fitted model could not keep to."""
+        check_alike(chosen, self.chosen)
 
     def in_folds(self) -> Self:
         """The model that stands for this one in each fold of cross-validation; a cheaper one where that is as good."""

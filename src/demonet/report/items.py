@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from demonet.report.escape import visible
+from demonet.escape import visible
 from demonet.report.page import Section
 from demonet.report.palette import CATEGORICAL, NEUTRAL
 from demonet.report.table_cells import Cell, Column, Shown, show_column

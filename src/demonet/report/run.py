@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from demonet.escape import visible
 from demonet.report.bins import ranges
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.escape import visible
 from demonet.report.figures import learning_curves
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
 from demonet.report.palette import CATEGORICAL

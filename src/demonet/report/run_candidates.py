@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from demonet.escape import visible
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.escape import visible
 from demonet.report.page import Figure, Section, Table, Text
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.evaluate import shown

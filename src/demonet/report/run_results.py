@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.escape import visible
 from demonet.report.bins import bin_of, decimals, share, size_bins
 from demonet.report.chart import Axis, Chart, Panel, Series
-from demonet.report.escape import visible
 from demonet.report.figures import confusion, interval_bars
 from demonet.report.items import Threshold, ranked
 from demonet.report.page import Figure, Section, Table

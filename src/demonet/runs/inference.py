@@ -137,10 +137,10 @@ def _read(
     inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check)
     if inputs.kind != run.kind:
         raise DemonetError(f"the file has {inputs.kind}, but the run was trained on {run.kind}", file=edges)
-    _match_edges(run, inputs, fitted, edges)
+    same_file = inputs.checksums.get("edges") == run.config["asked"].get("edges file")
+    _match_edges(run, inputs, fitted, edges, decided=same_file or "directed" in changes)
     inputs = replace(_match_columns(run, inputs, Path(features or edges)), task=run.task)
-    same = inputs.checksums.get("edges") == run.config["asked"].get("edges file") and inputs.ids == run.ids
-    return run, replace(inputs, known=(run.y, run.part) if same else None), fitted
+    return run, replace(inputs, known=(run.y, run.part) if same_file and inputs.ids == run.ids else None), fitted
 
 
 def ranked_by(run: Run, rank: str | None) -> int:
@@ -196,16 +196,24 @@ def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
     return "another graph than the fitted one: expect test {} {}, not {}".format(run.metric.title, *map(shown, scores))
 
 
-def _match_edges(run: Run, inputs: Inputs, fitted: Fitted, file: str | Path) -> None:
-    """Refuse graphs without nodes; edges that are directed or weighted otherwise than in training are told."""
+def _match_edges(run: Run, inputs: Inputs, fitted: Fitted, file: str | Path, *, decided: bool) -> None:
+    """Refuse graphs without nodes; edges that are directed or weighted otherwise than in training are told.
+
+    Args:
+        run, inputs, fitted, file: What is compared.
+        decided: Whether it was said of this very file how its edges are read.
+    """
     for name, graph in zip([""] if run.kind == "nodes" else inputs.ids, inputs.graphs, strict=True):
         if not graph.num_nodes:
             raise DemonetError(f"graph {name!r} has no nodes" if name else "the graph has no nodes", file=file)
-    directed = run.config["estimator"].get("directed")
+    directed, kinds = run.config["estimator"].get("directed"), ("undirected", "directed")
     if directed not in (None, inputs.directed):
-        kinds = ("directed", "undirected") if inputs.directed else ("undirected", "directed")
+        now, then = kinds[inputs.directed], kinds[not inputs.directed]
         hint = Hint("{directed} reads them as in training", directed=directed)
-        warn(DemonetWarning(f"the edges are {kinds[0]}, those of training were {kinds[1]}", file=file, hint=hint))
+        warn(DemonetWarning(f"the edges are {now}, those of training were {then}", file=file, hint=hint))
+    elif not decided and inputs.told_directed not in (None, inputs.directed):
+        told, read = kinds[bool(inputs.told_directed)], kinds[inputs.directed]
+        warn(DemonetWarning(f"its edges are {told}, and read as {read}, as those of training were", file=file))
     fitted.match_weights(inputs.graphs, inputs.weighted, file)
 
 

@@ -55,7 +55,7 @@ class Inputs:
         decision: Of a prediction: what it is made by, see :class:`~demonet.train.metrics.Metric`.
         weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
         direction: How edges are read, where nobody has said whether they are directed.
-        as_listed: As in :class:`~demonet.data.read.ReadResult`.
+        as_listed, told_directed: As in :class:`~demonet.data.read.ReadResult`.
     """
 
     kind: Literal["nodes", "graphs"]
@@ -79,6 +79,7 @@ class Inputs:
     weighted: bool | None = None
     direction: DemonetWarning | None = None
     as_listed: Data | None = None
+    told_directed: bool | None = None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -217,4 +218,5 @@ def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict
         weighted=read.weighted,
         direction=read.undirected,
         as_listed=read.as_listed,
+        told_directed=read.told_directed,
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
-from demonet_study.ledger.schema import RUN, job_of, key, stamp_of
+from demonet_study.ledger.schema import RUN, job_of, key, problem_of, stamp_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,28 +47,12 @@ def read_parquet(path: Path) -> list[RunRow]:
 def check_runs(rows: list[RunRow], path: Path) -> list[RunRow]:
     """The runs, if nothing is wrong with any of them."""
     for number, row in enumerate(rows, start=1):
-        if problem := _problem(row):
+        problem = problem_of(row)
+        if not problem and row[0] != key(job_of(row[1:]), stamp_of(row[1:])):
+            problem = "does not have the key of its job and stamp"
+        if problem:
             raise DemonetError(f"run {number} of {len(rows)} {problem}", file=path)
     return rows
-
-
-def _problem(row: RunRow) -> str:
-    """What is wrong with a run; empty if nothing is."""
-    found = dict(zip(RUN, row, strict=True))
-    for name, value in found.items():
-        if value is None and name != "peak_memory_mb":
-            return f"has no {name}"
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"has {name}={value}"
-    try:
-        extra = json.loads(found["extra"])
-    except ValueError:
-        extra = None
-    if not isinstance(extra, dict):
-        return f"has extra={found['extra'][:40]!r}, which is not a JSON object"
-    if found["key"] != key(job_of(row[1:]), stamp_of(row[1:])):
-        return "does not have the key of its job and stamp"
-    return ""
 
 
 def _rows(table: pyarrow.Table) -> list[RunRow]:

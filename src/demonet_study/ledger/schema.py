@@ -28,6 +28,9 @@ STAMP = ("code", "libraries", "device", "data")
 OUTCOME = ("value", "seconds", "peak_memory_mb", "extra")
 RUN = ("key", *JOB, *STAMP, *OUTCOME, "ended")  # a finished run, as exported
 SEALED = (*RUN, "digest")
+_COST = (int, float, type(None))  # NULL stands for NaN
+_TYPES: dict[str, Any] = {"seed": int, "value": (int, float), "ended": (int, float)}
+_TYPES |= {"seconds": _COST, "peak_memory_mb": _COST}
 _SEED, _STAMPED = len(JOB) - 1, len(JOB) + len(STAMP)
 
 _TABLE = """
@@ -65,8 +68,26 @@ def digest_of(run: Sequence[Any]) -> str:
 
 
 def is_whole(row: Sequence[Any]) -> bool:
-    """Whether a finished run, given as the columns ``SEALED``, is as it was recorded."""
-    return row[-1] == digest_of(row[:-1])
+    """Whether a finished run, given as the columns ``SEALED``, is as it was recorded, and can have been recorded."""
+    return row[-1] == digest_of(row[:-1]) and not problem_of(row[:-1])
+
+
+def problem_of(run: Sequence[Any]) -> str:
+    """What is wrong with the types of a finished run, given as the columns ``RUN``; empty if nothing is.
+
+    SQLite keeps a value of any type in any column, and a digest is no secret.
+    """
+    for name, value in zip(RUN, run, strict=True):
+        if value is None and name not in ("seconds", "peak_memory_mb"):
+            return f"has no {name}"
+        if not isinstance(value, _TYPES.get(name, str)) or (isinstance(value, float) and not math.isfinite(value)):
+            return f"has {name}={str(value)[:40]}"
+    extra = run[RUN.index("extra")]
+    try:
+        found = json.loads(extra)
+    except (ValueError, RecursionError):
+        found = None
+    return "" if isinstance(found, dict) else f"has extra={extra[:40]!r}, which is not a JSON object"
 
 
 def job_row(job: Job) -> tuple[Any, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from demonet.escape import visible
 from demonet.report.chart import DASHES, Axis, Chart, Panel, Series, limits, spread
-from demonet.report.escape import visible
 from demonet.report.palette import CATEGORICAL, GROUND, NEUTRAL
 
 _STYLE = """

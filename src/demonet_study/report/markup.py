@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from demonet.report.escape import visible
+from demonet.escape import visible
 from demonet.report.table_cells import MARKS
 from demonet_study.experiments.accuracy import AUTO
 from demonet_study.report.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty

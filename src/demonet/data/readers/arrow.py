@@ -91,7 +91,7 @@ class RecordTable(_ArrowTable):
         def one_form(values: Sequence[Any]) -> list[Any]:
             return [composed(value, file) if isinstance(value, str) else value for value in values]
 
-        self.file, self.width, self.twins = file, len(columns), {}
+        self.file, self.width, self.twins, self.header_row = file, len(columns), {}, names is None
         self._values, self._lines, self._start = [one_form(column) for column in columns], lines, 0
         if names is not None:
             self.names = one_form(names)

@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,9 @@ def _parse(text: bytes, path: Path, line: int | None = None) -> Any:
 def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        raise ValueError(f"a name twice in one record: {', '.join(sorted(name for name, _ in pairs))[:100]}")
+        counts = Counter(name for name, _ in pairs)
+        twice = ", ".join(sorted(name for name, count in counts.items() if count > 1))
+        raise ValueError(f"a name twice in one record: {twice[:100]}")
     return record
 
 

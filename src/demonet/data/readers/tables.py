@@ -42,6 +42,7 @@ class Table(ABC):
     Attributes:
         file: The file, if there is one.
         names: The column names, if there is a header.
+        header_row: Whether names are the first row, so that it may be one of the values.
         width: The number of columns.
         guessed: Whether the header was recognised by its content alone.
         decimal: The decimal mark of numbers that are text; None to recognise it.
@@ -50,6 +51,7 @@ class Table(ABC):
 
     file: Path | None = None
     names: list[str] | None = None
+    header_row: bool = False
     width: int
     guessed: bool = False
     decimal: Decimal | None = None
@@ -350,14 +352,16 @@ def edge_columns(table: Table, options: ReadOptions, skip: int | None = None) ->
 def read_edges(table: Table, options: ReadOptions) -> Listing:
     """The edges of a table."""
     table.decimal = options.decimal
-    guessed = options.source is None and options.target is None and not _usual_ends(table)
+    unnamed = options.source is None and options.target is None
+    guessed = unnamed and not _usual_ends(table)
     places, columns = _edges(table, options)
-    if guessed and table.names is not None and options.header is None and isinstance(columns[0], Coded):
+    doubtful = unnamed and table.header_row and options.header is None and isinstance(columns[0], Coded)
+    if doubtful and table.names is not None:
         if _header_is_edge(table, places, columns):
             table.drop_header()
             places, columns = _edges(table, options)
         else:
-            table.guessed = True
+            table.guessed = table.guessed or guessed
     if table.guessed and table.names is not None:
         hint = Hint("{header} reads it as an edge", header=False)
         warn(DemonetWarning(f"{', '.join(table.names)!r} is read as a header", file=table.file, hint=hint))
@@ -376,8 +380,13 @@ def _edges(table: Table, options: ReadOptions) -> tuple[list[int], list[Any]]:
 
 
 def _header_is_edge(table: Table, places: Sequence[int], ends: Sequence[Any]) -> bool:
-    """Whether the line that was taken for a header is an edge between words: another edge has one of them."""
+    """Whether the line that was taken for a header is an edge between words: another edge has one of them.
+
+    It is none if a third field is no number: a line without a header has a weight there.
+    """
     names = [(table.names or [])[place] for place in places[:2]]
+    if not has_numbers([name for place, name in enumerate(table.names or []) if place not in places[:2]]):
+        return False
     again = next((name for name in names for ids in ends[:2] if isinstance(ids, Coded) and ids.code(name) >= 0), None)
     if again is None:
         return False

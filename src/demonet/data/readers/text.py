@@ -30,6 +30,7 @@ from demonet.data.values import MISSING, is_missing
 from demonet.errors import DemonetError, DemonetWarning, warn
 
 _SEPARATORS = "\t;|,"  # in this order where several fit: a comma is also a decimal comma
+_NAMES = 3  # of a header, by which a line that may repeat it is found
 _BLOCK = 1 << 22  # bytes that a pattern is replaced in at a time: each match takes memory
 _NULLS = sorted({variant for word in MISSING for variant in (word, word.upper(), word.capitalize())} | {"NaN", "NaT"})
 
@@ -47,6 +48,8 @@ class TextTable(Table):
             if it has no number and there are values below.
         words: Whether ids are known to be strings, so that a line of words need not be a header.
     """
+
+    header_row = True
 
     def __init__(self, content: bytes, path: Path, header: bool | None = None, words: bool = False) -> None:
         self.file = path
@@ -101,15 +104,31 @@ class TextTable(Table):
     def _use_header(self, line: int) -> None:
         self.names, self._start = self._header
         check_names(self.names, self.file, line)
-        header = b"\n" + self._data[: self._start].rpartition(b"\n")[2]
-        if self._data.find(header, self._start) < 0:
-            return
-        above, below = self._data[: self._start], self._data[self._start :]
-        below, count = re.subn(re.escape(header) + rb"(?=\n|\Z)", b"\n", below)
-        if count:  # two files, one after the other
-            self._data = above + below
-            repeats = "a line that repeats" if count == 1 else f"{count} lines that repeat"
+        header, lines = self._data[: self._start].rpartition(b"\n")[2], self._like(self.names[:_NAMES])
+        spans = [found.span(1) for found in lines if self._plain(found[1]) == self._plain(header)]
+        if spans:  # two files, one after the other
+            kept = zip([0, *(end for _, end in spans)], [*(start for start, _ in spans), None], strict=True)
+            self._data = b"".join(self._data[start:end] for start, end in kept)
+            repeats = "a line that repeats" if len(spans) == 1 else f"{len(spans)} lines that repeat"
             warn(DemonetWarning(f"{repeats} the header skipped", file=self.file))
+
+    def _like(self, names: Sequence[str]) -> Iterator[re.Match[bytes]]:
+        """The lines below the header (group 1) that begin with these names, in any case, with blanks and quotes."""
+
+        def any_case(letter: str) -> bytes:
+            forms = sorted(re.escape(form.encode()) for form in {letter, letter.lower(), letter.upper()})
+            return b'"*+' if letter == '"' else b"(?:%s)" % b"|".join(forms)
+
+        around = b'"*+' if self._delimiter == " " else b'[ "]*+'
+        between = around + re.escape(self._delimiter.encode()) + around
+        start = between.join(b"".join(map(any_case, name)) for name in names)
+        line = re.compile(rb"\n((?:\xef\xbb\xbf)?+" + around + start + rb"[^\n]*+)")
+        return line.finditer(self._data, self._start)
+
+    def _plain(self, line: bytes) -> list[str]:
+        """The fields of a line without what may differ between two spellings of a header."""
+        text = line.decode("utf-8").removeprefix("\ufeff").replace('"', "").casefold()
+        return [field.strip() for field in text.split(self._delimiter)]
 
     def drop_header(self) -> None:
         """Read the header as the first row."""

@@ -1,4 +1,4 @@
-"""Make invisible characters in user-written text visible."""
+"""Make invisible characters in user-written text visible, on pages and in the terminal, which they could command."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _JOINERS = "\u200c\u200d"
 """Zero-width joiners: harmless, and needed in Persian, Hindi and many emoji."""
 
 
-def visible(text: object) -> str:
-    r"""Replace every invisible character in ``text`` by its Python escape.
+def visible(text: object, keep: str = "") -> str:
+    r"""Replace every invisible character in ``text``, but those to ``keep``, by its Python escape.
 
-    >>> visible("abc\u202edef\n")
-    'abc\\u202edef\\n'
+    >>> visible("abc\u202edef\n"), visible("\x1b[31mabc\n", keep="\n")
+    ('abc\\u202edef\\n', '\\x1b[31mabc\n')
     """
     written = str(text)
     if written.isascii() and written.isprintable():
         return written
-    return "".join(_escape(character) for character in written)
+    return "".join(character if character in keep else _escape(character) for character in written)
 
 
 def _escape(character: str) -> str:
