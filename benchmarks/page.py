@@ -1,4 +1,4 @@
-"""The Performance page from the files of results: its tables between their markers, and the running-time figures.
+"""Pages from the files of results: their tables between markers, and the running-time figures.
 
 python benchmarks/page.py [--results benchmarks/results] [--docs docs]
 """
@@ -6,10 +6,14 @@ python benchmarks/page.py [--results benchmarks/results] [--docs docs]
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
+
+from scipy.stats import t
 
 from demonet.atomic import replacing
 from demonet_study.bench.measure import Row, best, slope
@@ -21,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 MARKED = re.compile(
     r"(?P<start><!-- (?P<kind>[a-z-]+) from (?P<file>[a-z_]+)\.csv -->\n).*?(?P<end><!-- end -->)", re.DOTALL
 )
+PAGES = ("performance.md", "results.md")
 FIGURES = {"cpu_sizes": "Time per epoch on two CPU cores", "gpu_scaling": "Time per epoch on one GPU"}
 
 
@@ -77,6 +82,88 @@ def of_sets(rows: Sequence[Row]) -> str:
     return markdown(head, lines, words=2)
 
 
+SETS = {
+    **{"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "amazon-photo": "Amazon Photo"},
+    **{"brazil": "Brazil's airports", "europe": "Europe's airports", "usa": "airports of the USA"},
+    **{"flip": "rule that flips with the degree", "roles": "roles", "minesweeper": "Minesweeper, AUC"},
+}
+PUBLISHED = {  # "Classic GNNs are strong baselines", NeurIPS 2024: GCN, GraphSAGE, GAT
+    "minesweeper": (0.979, 0.978, 0.977),
+    "cora": (0.851, 0.839, 0.845),
+    "citeseer": (0.731, 0.723, 0.722),
+    "pubmed": (0.811, 0.797, 0.803),
+    "amazon-photo": (0.961, 0.968, 0.966),
+}
+PEERS = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
+NAMES = PEERS | {
+    **{"ours-gcn": "`DEMOConv`, settings of GCN", "ours-sage": "`DEMOConv`, settings of GraphSAGE"},
+    "ours": "`DEMOConv`, the better of both on validation",
+    **{"ours-gcn-without": "settings of GCN, no degree term", "ours-gcn-shuffled": "settings of GCN, shuffled degrees"},
+    "ours-sage-without": "settings of GraphSAGE, no degree term",
+}
+Plain = Mapping[str, str]  # a row of a CSV file
+Scores = Mapping[tuple[str, str], float]  # of a split and a seed
+
+
+def degree_term(rows: Sequence[Plain]) -> str:
+    """A line for each network: the test scores of its variants, and what the default has more."""
+    lines = []
+    for key in dict.fromkeys((row["set"], row["width"], row["aggr"]) for row in rows):
+        own = [row for row in rows if (row["set"], row["width"], row["aggr"]) == key]
+        scores = {one: _scores(own, "variant", one) for one in ("without", "shuffled", "default")}
+        several = len({row["aggr"] for row in rows if row["set"] == key[0]}) > 1
+        shown = f"{SETS[key[0]]}, {f'`{key[2]}`' if several else key[1]} ({len(scores['default'])})"
+        gaps = (_gap(scores["default"], scores[one]) for one in ("without", "shuffled"))
+        lines.append([shown, *(_score(fmean(each.values())) for each in scores.values()), *gaps])
+    head = ["set, width or `aggr` (runs)", "no degree term", "shuffled degrees", "default"]
+    return markdown([*head, "default less none", "default less shuffled"], lines)
+
+
+def tuned(rows: Sequence[Plain]) -> str:
+    """A line for each set and method: test score, what it has more than peers, and what was published."""
+    lines = []
+    for name in dict.fromkeys(row["set"] for row in rows):
+        own = [row for row in rows if row["set"] == name]
+        scores = {method: _scores(own, "method", method) for method in NAMES}
+        scores["ours"] = _chosen(own, "ours-gcn", "ours-sage")
+        for method, found in scores.items():
+            if found:
+                gaps = ["" if method == peer else _gap(found, scores[peer]) for peer in PEERS]
+                published = _score(PUBLISHED[name][list(PEERS).index(method)]) if method in PEERS else ""
+                shown = [SETS[name], NAMES[method], str(len(found)), _score(fmean(found.values())), *gaps, published]
+                lines.append(shown)
+    head = ["set", "network", "runs", "test", *(f"less {peer}" for peer in PEERS.values()), "published"]
+    return markdown(head, lines, words=2)
+
+
+def _scores(rows: Iterable[Plain], column: str, value: str, score: str = "test") -> dict[tuple[str, str], float]:
+    return {(row["split"], row["seed"]): float(row[score]) for row in rows if row[column] == value}
+
+
+def _chosen(rows: Sequence[Plain], *methods: str) -> dict[tuple[str, str], float]:
+    """Of every run that all methods have, the test score of the one that is best on validation."""
+    of = [(_scores(rows, "method", method, "validation"), _scores(rows, "method", method)) for method in methods]
+    runs = [run for run in of[0][0] if all(run in validation for validation, _ in of)]
+    return {run: max(of, key=lambda each: each[0][run])[1][run] for run in runs}
+
+
+def _gap(one: Scores, other: Scores) -> str:
+    """The mean of paired differences with its 95 % interval, which one pair has not."""
+    gaps = [one[run] - other[run] for run in one if run in other]
+    if not gaps:
+        return ""
+    shown = _score(fmean(gaps), "+")
+    if len(gaps) == 1:
+        return shown
+    return f"{shown} ± {_score(t.ppf(0.975, len(gaps) - 1) * stdev(gaps) / len(gaps) ** 0.5)}"
+
+
+def _score(value: float, sign: str = "") -> str:
+    """Three decimals, without the zero before them."""
+    return f"{round(value, 3) + 0.0:{sign}.3f}".replace("0.", ".", 1)  # no -0
+
+
+PLAIN: dict[str, Callable[[Sequence[Plain]], str]] = {"degree-term": degree_term, "tuned": tuned}
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "epochs": epochs,
     "by-graph": by_graph,
@@ -98,6 +185,9 @@ def fill(document: str, results: Path) -> str:
             shown = f"Not measured: there is no `{path.name}`."
         elif match["kind"] == "figure":
             shown = f"![{FIGURES[path.stem]}](images/{path.stem}.svg)"
+        elif match["kind"] in PLAIN:
+            with path.open(newline="", encoding="utf-8") as file:
+                shown = PLAIN[match["kind"]](list(csv.DictReader(file)))
         else:
             rows = read_rows(Row, path)
             shown = f"{TABLES[match['kind']](rows)}\n\n{source(rows)}"
@@ -184,10 +274,10 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     options = parser.parse_args()
-    page = options.docs / "performance.md"
-    text = fill(page.read_text(encoding="utf-8"), options.results)
-    with replacing(page) as draft:
-        draft.write_text(text, encoding="utf-8")
+    for page in (options.docs / name for name in PAGES):
+        text = fill(page.read_text(encoding="utf-8"), options.results)
+        with replacing(page) as draft:
+            draft.write_text(text, encoding="utf-8")
     for name, title in FIGURES.items():
         if (options.results / f"{name}.csv").exists():
             image = running_time(read_rows(Row, options.results / f"{name}.csv"), title)

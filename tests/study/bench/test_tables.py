@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.page import FIGURES, fill
+from benchmarks.page import FIGURES, PAGES, degree_term, fill, tuned
 
 from demonet.report.page import Figure, render
 from demonet_study.bench.measure import Row, slope
@@ -35,8 +35,27 @@ def test_a_table_without_its_file_says_so(tmp_path):
     assert "Not measured: there is no `none.csv`." in filled
 
 
-def test_the_performance_page_shows_the_committed_numbers():
-    assert fill(DOCUMENT, ROOT / "benchmarks" / "results") == DOCUMENT
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_the_committed_numbers(page):
+    document = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert fill(document, ROOT / "benchmarks" / "results") == document
+
+
+def test_differences_are_paired_by_split_and_seed():
+    names = ("set", "width", "aggr", "variant", "split", "seed", "test")
+    runs = [("default", "0", 0.9), ("default", "1", 0.5), ("without", "1", 0.4), ("without", "0", 0.7)]
+    rows = [dict(zip(names, ("cora", "16", "sym", one, "0", seed, test), strict=True)) for one, seed, test in runs]
+    rows += [row | {"variant": "shuffled"} for row in rows[:2]]
+    # Differences .2 and .1: their standard error is .05, and the quantile of t with one degree of freedom 12.7.
+    assert "| .550 | .700 | .700 | +.150 ± .635 | +.000 ± .000 |" in degree_term(rows)
+
+
+def test_the_better_on_validation_is_chosen_in_every_run():
+    names = ("set", "method", "split", "seed", "validation", "test")
+    runs = [("ours-gcn", "0", 0.8, 0.6), ("ours-sage", "0", 0.7, 0.9), ("ours-gcn", "1", 0.5, 0.9)]
+    runs += [("ours-sage", "1", 0.6, 0.8), ("ours-gcn", "2", 1.0, 1.0)]  # the last has no partner
+    rows = [dict(zip(names, ("cora", method, "0", *run), strict=True)) for method, *run in runs]
+    assert "| `DEMOConv`, the better of both on validation | 2 | .700 |" in tuned(rows)
 
 
 @pytest.mark.parametrize("name", FIGURES)
