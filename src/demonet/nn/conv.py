@@ -23,7 +23,7 @@ from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
 from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_length, factors, in_place
 from demonet.nn.weights import make_weights
-from demonet.nn.weights.base import set_to_zero
+from demonet.nn.weights.base import Removable
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
 from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
@@ -101,6 +101,14 @@ def transform_first(
     products = 2 * (rows * matrices + edges * reads) * width
     more = (matrices - 1) * columns * width * (1 + rows / balance)
     return products + more < sums
+
+
+class Seed(Linear, Removable):
+    """The map of the seed (Eq. 6), which can be removed."""
+
+    in_channels: int
+    out_channels: int
+    weight: Tensor
 
 
 class DEMOConv(MessagePassing):
@@ -253,9 +261,9 @@ class DEMOConv(MessagePassing):
         width = out_channels - seed_width if combine == "concat" else out_channels
         # Where the layer is one of PyG's, parameters start as they do there.
         init = "kaiming_uniform" if scheme == "scale" and combine != "share" else "glorot"
-        self.seed: Linear | None = None
+        self.seed: Seed | None = None
         if combine != "share" or residual:
-            self.seed = Linear(target, seed_width, bias=False, weight_initializer=init)
+            self.seed = Seed(target, seed_width, bias=False, weight_initializer=init)
         options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size, "init": init}
         self.weights = make_weights(scheme, source, width, tasks, degree_scale=degree_scale, **options)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -647,14 +655,15 @@ class DEMOConv(MessagePassing):
 
     def remove_term(self, term: str) -> None:
         r"""Set one of the terms :math:`W_0 x_v` (``"seed"``), :math:`W_g a_v` (``"shared"``) and :math:`W_d a_v`
-        (``"degree"``) to zero. It is not trained any more; everything else stays, including the width.
+        (``"degree"``) to zero for good: it is not trained, ``reset_parameters`` leaves it at zero, and a ``state_dict``
+        that has it is refused. Everything else stays, including the width.
         """
         if self.weights.is_open:
             raise DemonetError(f"without={term!r} with in_channels=-1", hint="give the number of features")
         if term == "seed":
             if self.seed is None:
                 raise DemonetError("without='seed' with combine='share'", hint="one matrix serves node and neighbours")
-            set_to_zero(self.seed, "weight")
+            self.seed.set_to_zero("weight")
         else:
             self.weights.remove_term(term)
 
