@@ -15,6 +15,7 @@ from torch_geometric.utils import coalesce, to_torch_csr_tensor
 import demonet.nn.conv as module
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
 from demonet.degree.keep import Memo
+from demonet.nn.conv import transform_first
 from demonet.nn.edges import _SORTED, Edges
 
 GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up
@@ -170,6 +171,33 @@ def test_constant_features_are_summed_once(monkeypatch, scheme, weighted):
         grads = torch.autograd.grad(again.sin().sum(), list(conv.parameters()))
         expected = torch.autograd.grad(plain(x, edges, weight).sin().sum(), list(plain.parameters()))
         torch.testing.assert_close(grads, expected)
+
+
+@pytest.mark.parametrize(("columns", "kept"), [(3, True), (400, False)])
+def test_sums_of_wide_attributes_are_kept_where_that_is_cheaper(columns, kept):
+    """Scheme smooth mixes a matrix for every degree to multiply kept sums by; the product of the rows needs none."""
+    x, layout = features(20, columns, 0), DegreeLayout.from_edge_index(*GRAPH)
+    cached, plain = (DEMOConv(columns, 8, TASKS, scheme="smooth", cached=each).double() for each in (True, False))
+    plain.load_state_dict(cached.state_dict())
+    for _ in range(3):
+        out, wanted = cached(x, layout), plain(x, layout)
+        torch.testing.assert_close(out, wanted)
+        torch.testing.assert_close(
+            torch.autograd.grad(out.sin().sum(), list(cached.parameters())),
+            torch.autograd.grad(wanted.sin().sum(), list(plain.parameters())),
+        )
+    assert (cached._sums._value is not None) == kept
+
+
+@pytest.mark.parametrize(
+    ("rows", "edges", "columns", "width", "degrees", "balance", "first"),
+    [(2708, 10556, 1433, 64, 37, 200.0, True), (18333, 163788, 6805, 64, 94, 200.0, True),
+     (2708, 10556, 1433, 64, 37, 20.0, False), (2708, 10556, 1433, 16, 37, 20.0, False)],
+)  # fmt: skip
+def test_kept_sums_cost_less_on_a_cpu_and_more_on_a_gpu(rows, edges, columns, width, degrees, balance, first):
+    """The graphs that were measured."""
+    found = transform_first(rows, edges, columns, width, 6, 2, balance=balance, degrees=degrees)
+    assert found == first
 
 
 @pytest.mark.parametrize("change", ["x", "weight", "storage", "graph", "gradient"])

@@ -132,3 +132,33 @@ def test_an_overridden_message_is_used_as_in_gcn():
     torch.testing.assert_close(ours(x, loops), theirs(x, loops))
     with pytest.raises(DemonetError, match="sparse"):
         ours(x.to_sparse_csr(), loops)
+
+
+def test_an_own_propagate_is_called():
+    class Doubled(DEMOConv):
+        def propagate(self, edge_index, size=None, **kwargs):
+            return 2 * super().propagate(edge_index, size=size, **kwargs)
+
+    x, edge_index = torch.randn(4, 3), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    torch.manual_seed(0)
+    plain = DEMOConv(3, 4, aggr="sum", combine="add")
+    torch.manual_seed(0)
+    doubled = Doubled(3, 4, aggr="sum", combine="add")
+    wanted = 2 * plain(x, edge_index) - plain.seed(x)  # the spline's bias is zero at the start
+    torch.testing.assert_close(doubled(x, edge_index), wanted)
+    doubled.explain = True
+    doubled.explain = None  # PyG sets propagate anew, before and after an explanation
+    torch.testing.assert_close(doubled(x, edge_index), wanted)
+
+
+def test_message_and_aggregate_is_refused():
+    class Fused(DEMOConv):
+        def message_and_aggregate(self, edge_index):
+            return edge_index
+
+    with pytest.raises(DemonetError, match=r"Fused\.message_and_aggregate"):
+        Fused(3, 4)
+    conv = DEMOConv(3, 4)
+    for kind in ("pre_hook", "hook"):
+        with pytest.raises(DemonetError, match="message_and_aggregate"):
+            getattr(conv, f"register_message_and_aggregate_forward_{kind}")(print)

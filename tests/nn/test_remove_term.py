@@ -1,12 +1,14 @@
 """A convolution is seed + shared + degree: what a network without one of them lacks is exactly that term."""
 
+import copy
+
 import pytest
 import torch
 from tests.reference.graphs import features, from_arcs
 from tests.reference.layers import PAPER
 from tests.train import problems
 
-from demonet import DegreeTasks, DEMOConv, DemonetError, NodeDEMONet
+from demonet import DegreeTasks, DEMOConv, DEMONet, DemonetError, NodeDEMONet
 from demonet.train import train_nodes
 
 GRAPH = from_arcs(7, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (5, 5), (2, 4)], undirected=True)
@@ -64,3 +66,70 @@ def test_training_leaves_it_at_zero(term):
 def test_an_open_width_is_refused():
     with pytest.raises(DemonetError, match="in_channels=-1"):
         NodeDEMONet(-1, 3, TASKS, PAPER, without="seed")
+
+
+REMOVABLE = [
+    (scheme, term)
+    for scheme, terms in {"weight": ("seed", "shared", "degree"), "smooth": ("seed", "shared", "degree"),
+                          "hash": ("seed",), "scale": ("seed", "degree")}.items()
+    for term in terms
+]  # fmt: skip
+
+
+def removed(module):
+    """What layers without a term have in its place."""
+    return [
+        buffer
+        for name, buffer in module.named_buffers()
+        if name.split(".")[-1] in ("weight", "shared", "own", "gamma", "beta")
+    ]
+
+
+def made(scheme, without="none"):
+    torch.manual_seed(0)
+    return DEMOConv(3, 4, TASKS, scheme=scheme, combine="add", without=without)
+
+
+@pytest.mark.parametrize(("scheme", "term"), REMOVABLE)
+def test_nothing_fills_it_again(scheme, term):
+    conv = made(scheme, term)
+    assert removed(conv)
+    conv.reset_parameters()
+    assert not any(zero.any() for zero in removed(conv))
+    for part in conv.modules():  # in any order
+        if part is not conv and hasattr(part, "reset_parameters"):
+            part.reset_parameters()
+    assert not any(zero.any() for zero in removed(conv))
+    with torch.device("meta"):
+        empty = DEMOConv(3, 4, TASKS, scheme=scheme, combine="add", without=term)
+    assert all(zero.is_meta for zero in removed(empty))
+    ones = conv._apply(lambda tensor: torch.full_like(tensor, 7))  # as to_empty: any value may be there
+    assert not any(zero.any() for zero in removed(ones))
+    assert not any(zero.any() for zero in removed(empty.to_empty(device="cpu")))
+    model = DEMONet(3, 4, 2, tasks=TASKS, scheme=scheme, combine="add", without=term)
+    model.reset_parameters()
+    assert len(removed(model)) == 2 * len(removed(conv))
+    assert not any(zero.any() for zero in removed(model))
+
+
+@pytest.mark.parametrize(("scheme", "term"), REMOVABLE)
+def test_a_state_that_has_the_term_is_refused(scheme, term):
+    whole, conv = made(scheme), made(scheme, term)
+    state = {
+        name: torch.ones_like(value) if value.is_floating_point() else value
+        for name, value in whole.state_dict().items()
+    }
+    with pytest.raises(DemonetError, match=r"term that was removed"):
+        conv.load_state_dict(state)
+    assert not any(zero.any() for zero in removed(conv))
+    again = made(scheme, term)
+    again.load_state_dict(conv.state_dict())  # saved without it
+    whole.load_state_dict(conv.state_dict())  # zeros can be trained again in a whole layer
+
+
+def test_it_stays_removed_in_a_copy_and_can_be_removed_again():
+    conv = copy.deepcopy(made("smooth", "degree"))
+    conv.remove_term("degree")
+    conv.reset_parameters()
+    assert not conv.weights.own.any()
+    assert conv.weights.shared.any()

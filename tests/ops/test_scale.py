@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils.checkpoint import checkpoint
 
 from demonet.ops import backend, neighbour_lists
 from demonet.ops.library import reversed_lists
@@ -234,3 +235,56 @@ def test_second_derivatives_with_dropout(drop):
             squares.append(torch.autograd.grad(sum(one.square().sum() for one in by), leaves))
     for one, other in zip(*squares, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("product_first", [True, False])
+@pytest.mark.parametrize("path", ["auto", "triton"])
+def test_all_that_a_convolution_keeps_is_saved_by_autograd(path, product_first):
+    """Hooks see it, checkpoints drop it, and it ends with the graph: nothing of the size of the rows is left."""
+    if path == "triton":
+        pytest.importorskip("triton")
+    rows, columns, width = 23, 6, 4
+    lists, _ = drawn_lists(rows, 70, "weight", torch.float32)
+    _, basis, gamma, beta, bias, own = draw(rows, width, 5, torch.float32)
+    x, matrix = torch.randn(rows, columns, requires_grad=True), torch.randn(columns, width, requires_grad=True)
+    saved = []
+
+    def convolve():
+        given = (x, lists, matrix, Splines(basis, gamma, beta), bias, own, "elu")
+        return scale_conv(*given, product_first=product_first)
+
+    with (
+        backend.override(path=path),
+        torch.autograd.graph.saved_tensors_hooks(lambda one: saved.append(one) or one, lambda one: one),
+    ):
+        out = convolve()
+        y = (one for one in saved if one.shape == out.shape and one is not own and not torch.equal(one, out))
+        torch.testing.assert_close(next(y), lists.sums(x.detach()) @ matrix, rtol=1e-4, atol=1e-4)
+        (whole,) = torch.autograd.grad(out.sum(), [x], retain_graph=True)
+        (again,) = torch.autograd.grad(out.sum(), [x])
+        torch.testing.assert_close(again, whole, rtol=0, atol=0)
+        assert not any(isinstance(kept, torch.Tensor) for kept in vars(out.grad_fn).values())
+        (recomputed,) = torch.autograd.grad(checkpoint(convolve, use_reentrant=False).sum(), [x])
+        torch.testing.assert_close(recomputed, whole, rtol=0, atol=0)
+
+
+def test_memory_of_results_is_not_used_again_while_a_graph_needs_it():
+    """Two convolutions whose derivatives are still to come, then a third after one of them."""
+    lists, _ = drawn_lists(3000, 9000, "weight")
+    _, basis, gamma, beta, bias, own = draw(3000, 16, 5)
+    matrix = torch.randn(8, 16, dtype=torch.float64, requires_grad=True)
+    inputs = [torch.randn(3000, 8, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+
+    def convolve(x):
+        return scale_conv(x, lists, matrix, Splines(basis, gamma, beta), bias, own, "elu", product_first=False)
+
+    def alone(x):
+        return torch.autograd.grad(convolve(x).square().sum(), [matrix])[0].clone()
+
+    wanted = [alone(x) for x in inputs]
+    first, second = convolve(inputs[0]), convolve(inputs[1])
+    found = [torch.autograd.grad(first.square().sum(), [matrix])[0]]
+    third = convolve(inputs[2])
+    found += [torch.autograd.grad(out.square().sum(), [matrix])[0] for out in (second, third)]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)

@@ -5,14 +5,16 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demonet import DegreeTasks, DEMOConv
 from demonet.errors import DemonetError
 from demonet.report.bins import MOST_BINS, bin_of, ranges, share, size_bins
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.chart_plotly import draw, plain
-from demonet.report.figures import confusion, interval_bars, learning_curves
+from demonet.report.figures import confusion, degree_effect, interval_bars, learning_curves
 from demonet.report.palette import NEUTRAL, colour
 
 HISTORY = {"train_loss": [1.0, 0.6, 0.5, 0.4], "val_loss": [1.1, 0.9, 0.8, 0.9], "val_accuracy": [0.3, 0.6, 0.6, 0.5]}
@@ -123,3 +125,32 @@ def test_every_size_falls_into_exactly_one_bin_and_no_bin_is_empty(sizes):
 def test_numbers_in_words():
     assert ranges([]) == ""
     assert ranges([0, 1, 1000]) == "0–1, 1,000"
+
+
+def test_the_degree_of_a_layer_is_its_splines():
+    conv = DEMOConv(3, 5, DegreeTasks.exact(torch.tensor([0, 2, 40])))
+    with torch.no_grad():
+        for coefficients in conv.weights.degree_parameters():
+            coefficients.normal_()
+    chart = degree_effect(conv)
+    factor, bias = (panel.series[0] for panel in chart.panels)
+    assert (factor.x[0], factor.x[-1]) == (1, 40)
+    ratio = conv.degree_weight(torch.tensor(factor.x)) / conv.weights.shared
+    torch.testing.assert_close(torch.tensor(factor.y), ratio.median(-1).values[:, 0].detach(), rtol=1e-4, atol=1e-5)
+    assert all(
+        low <= y <= high for one in (factor, bias) for low, y, high in zip(one.low, one.y, one.high, strict=True)
+    )
+    assert len(draw(chart).data) >= 2
+
+
+@pytest.mark.parametrize(
+    ("conv", "problem"),
+    [
+        (DEMOConv(3, 5, DegreeTasks.exact(torch.tensor([1])), scheme="smooth"), "scheme='smooth'"),
+        (DEMOConv(3, 5, DegreeTasks.log2(4, by="pair")), "'pair'"),
+        (DEMOConv(3, 5), "open"),
+    ],
+)
+def test_layers_without_such_curves(conv, problem):
+    with pytest.raises(DemonetError, match=problem):
+        degree_effect(conv)

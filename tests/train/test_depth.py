@@ -9,11 +9,11 @@ import pytest
 import torch
 from tests.train import problems
 
-from demonet import DEMONetClassifier, DEMONetRegressor
+from demonet import DEMONetClassifier, DemonetError, DEMONetRegressor
 from demonet.data.splits import Split
 from demonet.estimators.core import settle
 from demonet.train import Multilabel, Regress, preset, train_best, train_graphs, train_nodes, with_layers
-from demonet.train.presets import DEPTHS
+from demonet.train.presets import DEPTHS, PRESETS
 from demonet.train.recipes import Trained
 
 MADE = {"nodes": problems.nodes, "attributes": problems.attributes, "graphs": problems.graphs}
@@ -110,12 +110,27 @@ def test_an_interrupted_choice_goes_on_to_the_same_bits(tmp_path):
 
 def test_presets_of_all_depths():
     for family in MADE:
-        assert [each.model.layers for each in with_layers("strong", family, "auto")] == [2, *DEPTHS]
-        assert with_layers("deep-5", family, "auto") == [preset("deep-5", family), preset("deep-12", family)]
-        assert with_layers("strong", family, None) == [preset("strong", family)]
-        (five,) = with_layers("strong", family, 5)
+        assert [each.model.layers for each in with_layers(preset("strong", family), "auto")] == [2, *DEPTHS]
+        assert with_layers(preset("deep-5", family), "auto") == [preset("deep-5", family), preset("deep-12", family)]
+        assert with_layers(preset("strong", family), None) == [preset("strong", family)]
+        (five,) = with_layers(preset("strong", family), 5)
         assert five.model == preset("strong", family).model.changed(layers=5)
         assert five.train == preset("strong", family).train
+
+
+@pytest.mark.parametrize("family", ["nodes", "graphs"])
+def test_it_is_an_argument(monkeypatch, family):
+    data, split = MADE[family]()
+    first, *deep = presets(family, epochs=3)
+    for each in deep:
+        monkeypatch.setitem(PRESETS, (each.name, family), each)
+    recipe = train_graphs if family == "graphs" else train_nodes
+    found, wanted = recipe(data, split, first, layers="auto"), train_best(recipe, data, split, [first, *deep])
+    assert found.history.depths == wanted.history.depths
+    assert problems.same_bits(found.model.state_dict(), wanted.model.state_dict())
+    assert recipe(data, split, first, layers=3).model.config.layers == 3
+    with pytest.raises(DemonetError, match="choose=False"):
+        recipe(data, split, first, layers="auto", choose=False)
 
 
 def ids_and_targets(data, split: Split):

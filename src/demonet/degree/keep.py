@@ -1,7 +1,11 @@
-"""Memo: a result that is kept as long as the tensors that it follows from are the same."""
+"""Memo: a result that is kept as long as the tensors that it follows from are the same.
+
+And a tape: what a computation has to find again when it is repeated for its derivatives.
+"""
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +25,25 @@ def lasting() -> Iterator[None]:
     """
     with torch.inference_mode(False), torch.no_grad():
         yield
+
+
+_TAPE = threading.local()
+
+
+def taped(make: Callable[[], T]) -> T:
+    """``make()``, for what differs from call to call: where a computation is repeated, what it was the first time."""
+    tape: Callable[[Callable[[], T]], T] | None = getattr(_TAPE, "now", None)
+    return make() if tape is None else tape(make)
+
+
+@contextmanager
+def on_tape(tape: Callable[[Callable[[], Any]], Any]) -> Iterator[None]:
+    """Let a function note or replace what :func:`taped` gives, in this thread."""
+    before, _TAPE.now = getattr(_TAPE, "now", None), tape
+    try:
+        yield
+    finally:
+        _TAPE.now = before
 
 
 def changes(tensor: Tensor) -> tuple[int, int] | None:
@@ -51,6 +74,8 @@ class Memo(Generic[T]):
     ) -> T | None:
         """The kept result, or a new one if a tensor is another one or has changed.
 
+        A repeated computation gets None where it got None: the graph of its derivatives is the same.
+
         Args:
             given: The tensors that the result follows from.
             make: Computes it.
@@ -58,6 +83,9 @@ class Memo(Generic[T]):
             at_once: Whether to compute it when the tensors come for the first time; otherwise the result is None then,
                 so that nothing is kept of tensors that never come again.
         """
+        return self._get(given, make, facts) if at_once else taped(lambda: self._get(given, make, facts, at_once=False))
+
+    def _get(self, given: list[Tensor | None], make: Callable[[], T], facts: Any, *, at_once: bool = True) -> T | None:
         there = [tensor for tensor in given if tensor is not None]
         counts = [changes(tensor) for tensor in there]
         if None in counts:

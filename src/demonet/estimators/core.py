@@ -36,7 +36,7 @@ from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch
 from demonet.train.metrics import METRICS
 from demonet.train.objective import Objective, objective_from_state
-from demonet.train.presets import Preset, with_layers
+from demonet.train.presets import Preset, preset, with_layers
 from demonet.train.problem import labels
 from demonet.train.recipes import Trained, family_of, train_best, train_graphs, train_nodes
 from demonet.workers import Engine
@@ -346,7 +346,7 @@ def settle(estimator: DEMONetEstimator, items: Items, seed: int) -> list[Preset]
     named = (estimator.features or "").split("+")
     if family == "graphs" and "attributes" in named and not num_attributes(graphs[0]):
         raise DemonetError(f"features={estimator.features!r}, but the graphs have no attributes")
-    bases = with_layers(estimator.preset, family, plain(estimator.layers))
+    bases = with_layers(preset(estimator.preset, family), plain(estimator.layers))
     return [_settled(estimator, base, graphs, seed) for base in bases]
 
 

@@ -44,6 +44,8 @@ class ModelConfig:
             layer.
         pooling: How a graph is read out: by ``"degree"`` (Eq. 11), by ``"mean"`` (the paper's DEMO-Net_m), by
             ``"sum"``, or ``"sum+degree"``, the degrees' blocks at half weight beside the sum.
+        recompute: Whether layers keep nothing but their input for the derivatives, and are computed again in the
+            backward pass: slower, less memory, the same result.
         without: A term of every convolution that is left out, see :meth:`demonet.DEMOConv.remove_term`; or ``"none"``.
         seed: Seed of the hash functions; every layer has its own. (The layer calls it ``hash_seed``; files that hold a
             configuration have this name.)
@@ -67,6 +69,7 @@ class ModelConfig:
     input_dropout: float = 0.0
     head: Literal["linear", "degree", "mlp"] = "linear"
     pooling: Literal["degree", "mean", "sum", "sum+degree"] = "degree"
+    recompute: bool = False
     without: Literal["none", "seed", "shared", "degree"] = "none"
     seed: int = 0
 

@@ -23,7 +23,7 @@ from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
 from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_length, factors, in_place
 from demonet.nn.weights import make_weights
-from demonet.nn.weights.base import set_to_zero
+from demonet.nn.weights.base import Removable
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
 from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
@@ -38,6 +38,7 @@ Lists = tuple[Tensor, ...]
 AGGRS = ("sum", "mean", "sqrt", "sym")
 COMBINES = ("concat", "add", "share")
 ACTS = (None, "relu", "elu")
+_STEPS = ("propagate", "message", "aggregate", "update", "message_and_aggregate")  # of PyG's layers
 
 
 class Neighbours(NamedTuple):
@@ -75,6 +76,7 @@ def transform_first(
     *,
     balance: float = 20.0,
     fused: bool = False,
+    degrees: int = 0,
 ) -> bool:
     """Whether to multiply rows before they are summed, rather than after: it reads and writes less.
 
@@ -89,6 +91,8 @@ def transform_first(
         reads: How many of these products an edge reads.
         balance: Multiplications in the time of one number read or written.
         fused: Whether the kernel that sums products goes on with them, so that nothing is read again.
+        degrees: Where sums would be kept for all calls, by how many matrices they are multiplied. They are mixed, each
+            of them, in every call, and their derivatives likewise; or rows are multiplied by all ``matrices``.
 
     >>> transform_first(rows=100, edges=500, columns=1433, width=16)
     True
@@ -97,10 +101,20 @@ def transform_first(
     """
     if fused:
         return width <= columns
-    sums = (edges + 2 * rows) * columns
+    sums: float = (edges + 2 * rows) * columns
     products = 2 * (rows * matrices + edges * reads) * width
     more = (matrices - 1) * columns * width * (1 + rows / balance)
+    if degrees:
+        sums = min(sums, 2 * rows * columns + min(4 * degrees * columns * width, more))
     return products + more < sums
+
+
+class Seed(Linear, Removable):
+    """The map of the seed (Eq. 6), which can be removed."""
+
+    in_channels: int
+    out_channels: int
+    weight: Tensor
 
 
 class DEMOConv(MessagePassing):
@@ -163,7 +177,6 @@ class DEMOConv(MessagePassing):
         seed: The map :math:`W_0` of the seed (Eq. 6).
         weights: The scheme, a :class:`~demonet.nn.weights.DegreeWeights`.
         aggr: As given. PyG only sums messages here; the scale is applied to their sum.
-        keep_sums: Whether the sums over neighbours are kept for the derivatives, or computed again to save memory.
 
     Shapes:
         - **input:** features ``(n, in)`` or ``((n_source, in_source), (n_target, in_target))``, dense or
@@ -179,12 +192,10 @@ class DEMOConv(MessagePassing):
     torch.Size([3, 16])
     """
 
-    # Sums over neighbours are operators. PyG's own propagate serves explainers; it would also generate code for every
-    # class, in a file that every process leaves in the temporary folder.
-    _orig_propagate = _jinja_propagate = MessagePassing.propagate
-
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
-        pass
+        # Sums over neighbours are operators. PyG's own propagate serves explainers; it would also generate code for
+        # every class, in a file that every process leaves in the temporary folder.
+        type(self)._orig_propagate = type(self)._jinja_propagate = type(self).propagate
 
     def __init__(
         self,
@@ -238,13 +249,15 @@ class DEMOConv(MessagePassing):
         self._hooks = [
             hooks for name, hooks in vars(self).items() if name.endswith("_hooks") and "_forward_" in name[1:]
         ]
-        self._has_own_messages = any(
-            getattr(type(self), name) is not getattr(DEMOConv, name) for name in ("message", "aggregate", "update")
-        )
+        overridden = {name for name in _STEPS if getattr(type(self), name) is not getattr(DEMOConv, name)}
+        if "message_and_aggregate" in overridden:
+            problem = f"{type(self).__name__}.message_and_aggregate would not be called"
+            raise DemonetError(problem, hint="override message and aggregate, or propagate")
+        self._has_own_messages = bool(overridden)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.tasks, self.scheme, self.combine = tasks, scheme, combine
         self.act, self.cached = act, cached
-        self.drop, self.keep_sums = Dropout(dropout), True
+        self.drop = Dropout(dropout)
         self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
         self._graph: Memo[InPlace] = Memo()
@@ -253,9 +266,9 @@ class DEMOConv(MessagePassing):
         width = out_channels - seed_width if combine == "concat" else out_channels
         # Where the layer is one of PyG's, parameters start as they do there.
         init = "kaiming_uniform" if scheme == "scale" and combine != "share" else "glorot"
-        self.seed: Linear | None = None
+        self.seed: Seed | None = None
         if combine != "share" or residual:
-            self.seed = Linear(target, seed_width, bias=False, weight_initializer=init)
+            self.seed = Seed(target, seed_width, bias=False, weight_initializer=init)
         options = {"hash_size": hash_size, "hash_seed": hash_seed, "basis_size": basis_size, "init": init}
         self.weights = make_weights(scheme, source, width, tasks, degree_scale=degree_scale, **options)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -420,8 +433,9 @@ class DEMOConv(MessagePassing):
             return None
         if self.passes_messages:
             return None
-        if is_sparse(x) and self._transforms(self.neighbours(x, layout, edge_weight), layout):
-            return None  # the sums would not be sparse
+        sparse, mixed = is_sparse(x), self.weights.stack_size > 1
+        if (sparse or mixed) and self._transforms(self.neighbours(x, layout, edge_weight), layout, kept=not sparse):
+            return None  # sums would not be sparse, or cost more than all that they save
 
         def compute() -> tuple[Tensor, Tensor]:
             rows = _enter(x, layout)
@@ -444,7 +458,7 @@ class DEMOConv(MessagePassing):
     @property
     def passes_messages(self) -> bool:
         """Whether a message along every edge has to exist: for explainers, hooks, ONNX, and subclasses that have their
-        own ``message``, ``aggregate`` or ``update``. It is slower than the operators.
+        own ``propagate``, ``message``, ``aggregate`` or ``update``. It is slower than the operators.
         """
         if self.explain or self._has_own_messages or any(self._hooks):
             return True
@@ -461,6 +475,16 @@ class DEMOConv(MessagePassing):
             return a
         scale = ends.lengths(torch.promote_types(a.dtype, torch.float32)).clamp(min=1)
         return a * (scale.reciprocal() if self.aggr == "mean" else scale.rsqrt())[:, None].to(a.dtype)
+
+    def register_message_and_aggregate_forward_pre_hook(self, hook: Any) -> Any:
+        """Not there: messages and their sums are two steps here.
+
+        Raises:
+            DemonetError: Always.
+        """
+        raise DemonetError("hooks of message_and_aggregate are never called here", hint="hook message or aggregate")
+
+    register_message_and_aggregate_forward_hook = register_message_and_aggregate_forward_pre_hook
 
     def message(self, x_j: Tensor, edge_weight: Tensor | None) -> Tensor:
         """The message of a neighbour. As in ``GCNConv``, weights have the factors of ``aggr="sym"``."""
@@ -643,18 +667,19 @@ class DEMOConv(MessagePassing):
     def options(self, activation: str = "none") -> Options:
         """The options of this layer's operators."""
         aggr = self.aggr if self.is_plain else "sum"  # otherwise operators are given the sums
-        return Options(aggr, "concat" if self.combine == "concat" else "add", activation, self.keep_sums)
+        return Options(aggr, "concat" if self.combine == "concat" else "add", activation)
 
     def remove_term(self, term: str) -> None:
         r"""Set one of the terms :math:`W_0 x_v` (``"seed"``), :math:`W_g a_v` (``"shared"``) and :math:`W_d a_v`
-        (``"degree"``) to zero. It is not trained any more; everything else stays, including the width.
+        (``"degree"``) to zero for good: it is not trained, ``reset_parameters`` leaves it at zero, and a ``state_dict``
+        that has it is refused. Everything else stays, including the width.
         """
         if self.weights.is_open:
             raise DemonetError(f"without={term!r} with in_channels=-1", hint="give the number of features")
         if term == "seed":
             if self.seed is None:
                 raise DemonetError("without='seed' with combine='share'", hint="one matrix serves node and neighbours")
-            set_to_zero(self.seed, "weight")
+            self.seed.set_to_zero("weight")
         else:
             self.weights.remove_term(term)
 
@@ -688,7 +713,9 @@ class DEMOConv(MessagePassing):
 
     # ------------------------------------------------------------------------- products before sums, where cheaper
 
-    def _transforms(self, given: Neighbours, layout: DegreeLayout | None, *, fused: bool = False) -> bool:
+    def _transforms(
+        self, given: Neighbours, layout: DegreeLayout | None, *, fused: bool = False, kept: bool = False
+    ) -> bool:
         """Whether rows are multiplied before they are summed, see :func:`transform_first`."""
         x, weights = given.rows, self.weights
         size = weights.stack_size
@@ -703,7 +730,10 @@ class DEMOConv(MessagePassing):
             columns = max(1, columns // 2)  # sums of sparse rows are not sparse, but reading the rows costs less
         reads = 1 if size == 1 or weights.stack_size == 0 else weights.reads_each
         balance = 20.0 if x.device.type == "cpu" else 200.0
-        return transform_first(rows, edges, columns, weights.width, size, reads, balance=balance, fused=fused)
+        options: dict[str, Any] = {"balance": balance, "fused": fused}
+        if kept and layout is not None:
+            options["degrees"] = layout.degrees.size(0)
+        return transform_first(rows, edges, columns, weights.width, size, reads, **options)
 
     def _transformed(self, given: Neighbours, x: Tensor | None, degree: Tensor, layout: DegreeLayout | None) -> Tensor:
         """The neighbourhood's half: rows times the matrices of the stack, then summed, then mixed."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from demonet.ops import backend, reference
 from demonet.ops.library import kernel_of, library, ops
-from demonet.ops.noise import Noise, chances, draw_key
+from demonet.ops.noise import Noise, apart, chances, draw_key, joined
 from demonet.ops.schedule.cpu import Buffers
 
 
@@ -60,13 +60,15 @@ class _Drop(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, noise: Noise) -> Tensor:
-        ctx.noise = noise
+        values, ctx.noise = apart(noise)
+        ctx.save_for_backward(values)
         dropped: Tensor = kernel_of("dropout", x)(x, noise)
         return dropped
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Drop.apply(grad, ctx.noise), None
+        (values,) = ctx.saved_tensors
+        return _Drop.apply(grad, joined(values, ctx.noise)), None
 
 
 class Dropout(nn.Module):

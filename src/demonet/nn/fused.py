@@ -82,6 +82,8 @@ def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[
         h: The input of the first layer.
         given: The graph.
     """
+    if model.config.recompute:
+        return None
     layout, convs = given.graph, [layer.conv for layer in model.hidden_layers()]
     after = [layer.after.fused() for layer in model.hidden_layers() if layer.after is not None]
     parts = [part for part in after if part is not None]
@@ -92,7 +94,7 @@ def deep_levels(model: DegreeNetwork, h: Tensor, given: LayerInput) -> Sequence[
     convs[0]._check_layout(h, layout)
     convs[0].tasks.see(layout.degrees)
     matrices = [conv.weights.for_groups(layout) for conv in convs]
-    if not all(own is not None and conv.keep_sums for conv, own in zip(convs, matrices, strict=True)):
+    if any(own is None for own in matrices):
         return None
     layers = []
     for conv, own, (norm, given_refine, drop) in zip(convs, matrices, parts, strict=True):
@@ -138,7 +140,7 @@ def stack_loss(model: NodeDEMONet, given: LayerInput, target: Tensor, share: Ten
         layers.append(Weights(conv.seed.weight.t(), matrices, conv.bias))
     if not stack.stacks(x, layers, head.weight):
         return None
-    options = convs[0].options(model.config.activation)
+    options = convs[0].options(model.config.activation)._replace(keep=not model.config.recompute)
     halves = [(layer.seed.size(1), layer.matrices.size(2)) for layer in layers]
     noises = [conv.drop.noise(x.size(0), each, x) for conv, each in zip(convs, halves, strict=True) if conv.drop.active]
     whole = stack.Stack(Graph.of(layout), target, share, given.neighbourhood, options, noises)

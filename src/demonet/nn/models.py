@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,10 +22,10 @@ from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv, slice_rows
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Block
 from demonet.nn.fused import After, deep_levels, stack_loss
 from demonet.nn.head import LinearCrossEntropy
 from demonet.nn.prepared import GraphInput, LayerInput, layer_input, prepare
+from demonet.nn.recompute import recomputed
 from demonet.ops import ReadOut, read_out
 from demonet.ops.backend import is_sparse
 from demonet.ops.reference import activate
@@ -130,12 +130,6 @@ class DegreeNetwork(nn.Module):
         sums = options.pop("sums", True) and self.stem is None
         return prepare(self._first_conv(), x, edge_index, sums=sums, **options)
 
-    def save_memory(self) -> Self:
-        """Compute sums over neighbours again in the backward pass instead of keeping them: slower, less memory."""
-        for conv in self.convolutions():
-            conv.keep_sums = False
-        return self
-
     def convolutions(self) -> list[DEMOConv]:
         """All degree-specific convolutions."""
         return [module for module in self.modules() if isinstance(module, DEMOConv)]
@@ -172,9 +166,14 @@ class DegreeNetwork(nn.Module):
         if (found := deep_levels(self, h, given)) is not None:
             return [given.x, *found]
         for k, layer in enumerate(self.layers):
-            h = layer(h, given, number=k)
+            h = self._layer(partial(layer, given=given, number=k), h, cast(Layer, layer).after)
             levels.append(h)
         return levels
+
+    def _layer(self, step: Callable[[Tensor], Tensor], h: Tensor, norm: nn.Module | None = None) -> Tensor:
+        if not self.config.recompute:
+            return step(h)
+        return recomputed(step, h, norm, generators=h.device.type == "cpu")  # elsewhere keys of dropout are on the tape
 
 
 class NodeDEMONet(DegreeNetwork):
@@ -236,7 +235,9 @@ class NodeDEMONet(DegreeNetwork):
 
     def _head(self, h: Tensor, given: LayerInput) -> Tensor:
         head = self.head
-        return _convolve(head, h, given, number=len(self.layers)) if isinstance(head, DEMOConv) else head(h)
+        if not isinstance(head, DEMOConv):
+            return cast(Tensor, head(h))
+        return self._layer(partial(_convolve, head, given=given, number=len(self.layers)), h)
 
     def _input(
         self, x: Any, edge_index: Graph, edge_weight: Tensor | None, degree: Tensor | None
@@ -438,6 +439,8 @@ class DEMONet(BasicGNN):
         norm: Normalisation, by name or as a module.
         jk: Jumping knowledge: None, ``"last"``, ``"cat"``, ``"max"`` or ``"lstm"``.
         stem: Whether a linear map of the input comes before the first convolution.
+        recompute: Whether layers keep nothing but their input for the derivatives, and are computed again in the
+            backward pass: slower, less memory, the same result.
         **kwargs: Other arguments of :class:`torch_geometric.nn.models.GCN`, and of :class:`DEMOConv`, such as
             ``tasks``, ``scheme`` and ``residual``.
 
@@ -452,9 +455,17 @@ class DEMONet(BasicGNN):
     supports_edge_weight = True
     supports_edge_attr = False
 
-    def __init__(self, in_channels: int, hidden_channels: int, *args: Any, stem: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        *args: Any,
+        stem: bool = False,
+        recompute: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(hidden_channels if stem else in_channels, hidden_channels, *args, **kwargs)
-        self.in_channels = in_channels
+        self.in_channels, self.recompute = in_channels, recompute
         self.stem = Linear(in_channels, hidden_channels) if stem else None
 
     def init_conv(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> DEMOConv:
@@ -469,45 +480,54 @@ class DEMONet(BasicGNN):
             self.stem.reset_parameters()
 
     def forward(
-        self, x: Tensor | NodeBatch, edge_index: Any = None, *args: Any, degree: Tensor | None = None, **kwargs: Any
+        self,
+        x: Tensor | NodeBatch,
+        edge_index: Any = None,
+        edge_weight: Tensor | None = None,
+        edge_attr: None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+        num_sampled_nodes_per_hop: list[int] | None = None,
+        num_sampled_edges_per_hop: list[int] | None = None,
+        *,
+        degree: Tensor | None = None,
     ) -> Tensor:
         """The output of the last layer.
 
         Args:
             x: ``[n, in_channels]`` features; or without edges a :class:`~demonet.nn.blocks.NodeBatch`.
             edge_index: Edges, or a layout.
-            *args: Other arguments of PyG's basic models, such as ``edge_weight``.
+            edge_weight: ``[m]`` weights in the sums.
+            edge_attr: Not read, as in PyG's ``GCN``.
+            batch, batch_size, num_sampled_nodes_per_hop, num_sampled_edges_per_hop: As in PyG's basic models.
             degree: ``[n]`` degrees that choose the tasks, for sampled neighbourhoods: those in the whole graph.
-            **kwargs: Likewise.
         """
+        h: Any = x
         blocks: Sequence[Any] = [None] * len(self.convs)
         if isinstance(x, NodeBatch):
             if self.jk_mode not in (None, "last"):
                 raise DemonetError(f"jk={self.jk_mode!r} with a NodeBatch", hint="its layers have different rows")
-            blocks = x.blocks
-            x = x.x
+            h, blocks = x.x, x.blocks
         if self.stem is not None:
-            x = self.dropout(self.act(self.stem(x)) if self.act is not None else self.stem(x))
-        given = zip(self.convs, blocks, strict=True)
-        change = [(conv, _given(degree, block)) for conv, block in given if degree is not None or block is not None]
-        hooks = [conv.register_forward_pre_hook(hook, with_kwargs=True) for conv, hook in change]
-        try:
-            out: Tensor = super().forward(x, edge_index, *args, **kwargs)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return out
+            h = self.dropout(self.act(self.stem(h)) if self.act is not None else self.stem(h))
+        levels, hops = [], (num_sampled_nodes_per_hop, num_sampled_edges_per_hop)
+        for k, (block, norm) in enumerate(zip(blocks, self.norms, strict=True)):
+            if num_sampled_nodes_per_hop is not None:  # PyG leaves out nodes that no later layer reads: the last ones
+                h, edge_index, edge_weight = self._trim(k, *hops, h, edge_index, edge_weight)
+            known = None if degree is None else degree[: h.size(0)]
+            edges = (edge_index, edge_weight, known) if block is None else (block,)
+            step = partial(self._step, number=k, edges=edges, batch=(batch, batch_size))
+            h = recomputed(step, h, norm, generators=True) if self.recompute else step(h)
+            if hasattr(self, "jk"):
+                levels.append(h)
+        h = self.jk(levels) if hasattr(self, "jk") else h
+        return cast(Tensor, self.lin(h) if hasattr(self, "lin") else h)
 
-
-def _given(degree: Tensor | None, block: Block | None) -> Any:
-    """Gives a convolution its degrees, or its block of a batch: PyG's models pass neither.
-
-    Where they leave out the last nodes, so do the degrees.
-    """
-
-    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if block is not None:
-            return (args[0], block), {}
-        return args, kwargs if degree is None else kwargs | {"degree": degree[: args[0].size(0)]}
-
-    return hook
+    def _step(self, h: Tensor, *, number: int, edges: tuple[Any, ...], batch: tuple[Any, Any]) -> Tensor:
+        """One convolution and what follows it."""
+        h, norm = self.convs[number](h, *edges), self.norms[number]
+        if number == self.num_layers - 1 and self.jk_mode is None:
+            return h
+        h = self.act(h) if self.act is not None and self.act_first else h
+        h = norm(h, *batch) if self.supports_norm_batch else norm(h)
+        return cast(Tensor, self.dropout(self.act(h) if self.act is not None and not self.act_first else h))

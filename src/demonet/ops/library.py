@@ -18,7 +18,7 @@ from demonet.degree.lists import neighbour_lists
 from demonet.ops import backend, cpu, reference
 from demonet.ops.cpu import group_multiply, group_outer
 from demonet.ops.graph import BothTiles, Graph, Options, Weights, buffers_of, tiles_of
-from demonet.ops.noise import Noise
+from demonet.ops.noise import Noise, apart, joined
 
 _WEIGHTS = "Tensor seed, Tensor matrices"
 _OPTIONS = "str aggr, str combine, str activation, bool keep"
@@ -263,20 +263,19 @@ def _conv_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
     x, a, seed, matrices, _, tensors, noise, p, *options = inputs
     out, sums = output
     ctx.set_materialize_grads(False)  # the sums are not differentiated: no zeros of their size
-    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices)
-    ctx.graph, ctx.options, ctx.noise = Graph(*tensors), Options(*options), _noise(noise, p)
-    ctx.known, ctx.sums, ctx.rest = a is not None, None, ([None] * len(tensors), *[None] * 6)
+    ctx.save_for_backward(out, x, sums if a is None else a, seed, matrices, noise)
+    ctx.graph, ctx.options, ctx.noise = Graph(*tensors), Options(*options), (p,)
+    ctx.known, ctx.rest = a is not None, ([None] * len(tensors), *[None] * 6)
 
 
 def _conv_derivatives(ctx: Any, grad: Tensor, _by_sums: None = None) -> tuple[Any, ...]:
     """By x, a, the seed map, the matrices and the bias."""
-    out, x, a, seed, matrices = ctx.saved_tensors
+    out, x, sums, seed, matrices, values = ctx.saved_tensors
     needs, weights, grad = ctx.needs_input_grad[:5], Weights(seed, matrices), grad.contiguous()
-    graph, options, noise = ctx.graph, ctx.options, ctx.noise
-    sums = a if ctx.sums is None else ctx.sums
+    graph, options, noise = ctx.graph, ctx.options, joined(values, ctx.noise)
     found: Sequence[Tensor | None]
     if torch.is_grad_enabled():
-        found = _conv_again(grad, out, x, a if ctx.known else None, weights, graph, options, noise)
+        found = _conv_again(grad, out, x, sums if ctx.known else None, weights, graph, options, noise)
     elif backend.eager(grad, x):
         found = _conv_gradients(grad, out, x, sums, weights, graph, options, noise, needs, known=ctx.known)
     else:
@@ -346,15 +345,9 @@ class Conv(torch.autograd.Function):
     ) -> Tensor:
         """The convolution."""
         out, sums = kernel_of("conv", x)(x, a, Weights(seed, matrices, bias), graph, options, noise)
-        ctx.graph, ctx.options, ctx.noise, ctx.known, ctx.rest = (
-            graph,
-            options,
-            noise,
-            a is not None,
-            (None, None, None),
-        )
-        ctx.sums = sums if a is None and options.keep else None  # neither input nor output, so not saved below
-        ctx.save_for_backward(out, x, a, seed, matrices)
+        ctx.graph, ctx.options, ctx.known, ctx.rest = graph, options, a is not None, (None, None, None)
+        values, ctx.noise = apart(noise)
+        ctx.save_for_backward(out, x, sums if ctx.known or options.keep else None, seed, matrices, values)
         kept: Tensor = out
         return kept
 

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from demonet.degree.keep import taped
+
 # The multipliers of mix were found by search, to change output bits evenly; STEP is the golden ratio times 2**32.
 FIRST, SECOND, STEP = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
 MASK = 2**32 - 1
@@ -54,6 +56,16 @@ class Noise(NamedTuple):
         return values[: rows * left].view(rows, left), values[rows * left :].view(rows, right)
 
 
+def apart(noise: Noise | None) -> tuple[Tensor | None, tuple[float, ...]]:
+    """The values, for autograd to save, and the rest of a noise: :func:`joined` makes it of both."""
+    return (None, ()) if noise is None else (noise.values, noise[1:])
+
+
+def joined(values: Tensor | None, rest: tuple[float, ...]) -> Noise | None:
+    """What :func:`apart` took apart."""
+    return None if values is None else Noise(values, *rest)
+
+
 class RowNoise(NamedTuple):
     """Noise of rows in any order, from a key.
 
@@ -79,7 +91,7 @@ class RowNoise(NamedTuple):
 
 def draw_key(device: torch.device) -> Tensor:
     """A new key; drawn on the device, so that a captured step draws another one in every replay."""
-    return torch.randint(0, 2**32, (2,), device=device)
+    return taped(lambda: torch.randint(0, 2**32, (2,), device=device))
 
 
 def keyed_factors(key: Tensor, rows: int, columns: int, p: float) -> Tensor:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from demonet.ops import backend, cpu_refine, reference
-from demonet.ops.noise import Noise
+from demonet.ops.noise import Noise, apart, joined
 from demonet.ops.schedule.gpu import WIDEST_HALF
 
 
@@ -82,19 +82,20 @@ class _Refine(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         out, mean, variance = _kernels(y).refine(y, Refine(gamma, beta, weight, bias, eps), noise)
         ctx.mark_non_differentiable(mean, variance)
-        ctx.eps, ctx.noise = eps, noise
-        ctx.save_for_backward(y, gamma, beta, weight, bias, out, mean, variance)
+        ctx.eps, (values, ctx.noise) = eps, apart(noise)
+        ctx.save_for_backward(y, gamma, beta, weight, bias, out, mean, variance, values)
         return out, mean, variance
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _by_mean: None, _by_variance: None) -> tuple[Any, ...]:
         y, *saved = ctx.saved_tensors
-        parameters, (out, mean, variance) = saved[:4], saved[4:]
+        parameters, (out, mean, variance, values) = saved[:4], saved[4:]
+        noise = joined(values, ctx.noise)
         given = Refine(parameters[0], parameters[1], parameters[2], parameters[3], ctx.eps)
         if torch.is_grad_enabled():  # a derivative of the derivative is asked for
-            by = reference.derivatives([definition(y, given, ctx.noise)[0]], [y, *parameters], [grad])
+            by = reference.derivatives([definition(y, given, noise)[0]], [y, *parameters], [grad])
         else:
-            scale = 1.0 if ctx.noise is None else ctx.noise.scale
+            scale = 1.0 if noise is None else noise.scale
             by = _kernels(y).refine_backward(grad.contiguous(), out, y, given, mean, variance, scale)
         return *by, None, None
 

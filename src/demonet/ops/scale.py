@@ -216,25 +216,27 @@ class _ScaleConv(torch.autograd.Function):
         order: tuple[bool, bool],
     ) -> Tensor:
         ctx.lists, ctx.activation, ctx.noise, (ctx.product_first, keep) = lists, activation, noise, order
-        splines, ctx.a = Splines(basis, gamma, beta), None
+        splines = Splines(basis, gamma, beta)
+        a: Tensor | None = None
         if backend.family(x) == "cpu":
             # Sums cost less than what is read for them again, unless they are wide.
             keep = not ctx.product_first and (not ctx.needs_input_grad[0] or x.size(1) < matrix.size(1))
             options = {"product_first": ctx.product_first, "keep": keep}
-            out, ctx.y, ctx.a = cpu.scale_conv(x, lists, matrix, splines, bias, own, activation, **options)
+            out, y, a = cpu.scale_conv(x, lists, matrix, splines, bias, own, activation, **options)
         elif ctx.product_first:
             kernels, given = _kernels(x), (lists, splines, bias, own, activation, noise)
-            out, ctx.y = kernels.sum_and_scale(x @ matrix, *given, keep=keep)
+            out, y = kernels.sum_and_scale(x @ matrix, *given, keep=keep)
         else:
-            ctx.a = lists.sums(x)  # neither input nor output
-            ctx.y = ctx.a @ matrix
-            out = _kernels(x).scale_rows(ctx.y, splines, bias, own, activation, noise)
-        ctx.save_for_backward(x, matrix, basis, gamma, beta, bias, own, None if activation == "none" else out)
+            a = lists.sums(x)
+            y = a @ matrix
+            out = _kernels(x).scale_rows(y, splines, bias, own, activation, noise)
+        # Sums and products too, which are neither input nor output: so they end with the graph, and hooks see them.
+        ctx.save_for_backward(x, matrix, basis, gamma, beta, bias, own, None if activation == "none" else out, y, a)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        x, matrix, basis, gamma, beta, bias, own, out = ctx.saved_tensors
+        x, matrix, basis, gamma, beta, bias, own, out, product, sums = ctx.saved_tensors
         lists, splines, needs = ctx.lists, Splines(basis, gamma, beta), ctx.needs_input_grad
         by_x: Tensor | None = None
         by_matrix: Tensor | None = None
@@ -254,12 +256,12 @@ class _ScaleConv(torch.autograd.Function):
             by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = reference.derivatives([h], given, [grad])
         elif backend.family(x) == "cpu":
             by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = cpu.scale_conv_backward(
-                grad, out, x, ctx.y, ctx.a, lists, matrix, splines, ctx.activation, need_x=needs[0], own=needs[6]
+                grad, out, x, product, sums, lists, matrix, splines, ctx.activation, need_x=needs[0], own=needs[6]
             )
         else:
             kernels, scale = _kernels(x), lists.scale if ctx.product_first else None
             by_y, by_gamma, by_beta, by_bias, by_own = kernels.scale_rows_backward(
-                grad, out, ctx.y, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale
+                grad, out, product, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale
             )
             if ctx.product_first:
                 reversed_lists = (lists.back_pointer, lists.back_neighbours, lists.back_weight)
@@ -267,7 +269,7 @@ class _ScaleConv(torch.autograd.Function):
                 by_matrix = x.t() @ by_y if needs[1] else None
                 by_x = by_y @ matrix.t() if needs[0] else None
             else:
-                by_matrix = ctx.a.t() @ by_y if needs[1] else None
+                by_matrix = sums.t() @ by_y if needs[1] else None
                 by_x = lists.back(by_y @ matrix.t()) if needs[0] else None
         found = (by_x, by_matrix, None, by_gamma, by_beta, by_bias, by_own)
         return *(by if need else None for by, need in zip(found, needs, strict=False)), None, None, None, None

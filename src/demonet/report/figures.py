@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from demonet.errors import DemonetError
+from demonet.nn import DEMOConv
+from demonet.nn.weights import ScaledWeights
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.chart_plotly import plain
 
@@ -65,6 +68,27 @@ def learning_curves(
         columns=1,
         legend=len(runs) > 1,
     )
+
+
+def degree_effect(conv: DEMOConv) -> Chart:
+    """What a layer of scheme ``scale`` has learnt of the degree: its factors and its bias, up to the largest degree.
+
+    Lines are medians over the output columns; four of five columns are within the bands.
+    """
+    if not isinstance(conv.weights, ScaledWeights) or conv.tasks.by == "pair":
+        problem = f"scheme={conv.scheme!r} by {conv.tasks.by!r} degree has no curve for each column"
+        raise DemonetError(problem, hint="scheme='scale' by one degree has")
+    if conv.tasks.is_open:
+        raise DemonetError("the degree tasks are still open", hint="call the layer once before")
+    degree = np.unique(np.geomspace(1, max(conv.tasks.max_degree, 1), 100).round().astype(np.int64))
+    with torch.no_grad():
+        given = torch.from_numpy(degree).to(conv.weights.shared.device)
+        curves = 1 + conv.weights.scale(given), conv.weights.offset(given)
+    panels = []
+    for place, (title, curve) in enumerate(zip(("Factor 1 + γ(d)", "Bias β(d)"), curves, strict=True)):
+        low, middle, high = np.quantile(curve.double().cpu().numpy(), (0.1, 0.5, 0.9), axis=1).tolist()
+        panels.append(Panel(title, [Series(title, degree.tolist(), middle, low, high, colour=place)], Axis(title)))
+    return Chart("What the degree changes", panels, Axis("degree", log=True), Axis(""), columns=1, legend=False)
 
 
 def interval_bars(

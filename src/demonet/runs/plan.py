@@ -182,7 +182,7 @@ def make_plan(
         )
     if inputs.task == "classify":
         check_classes(len(inputs.names), file=inputs.files.get("labels"))
-    bases = with_layers(settings.preset, family_of(inputs.data), settings.layers)
+    bases = with_layers(preset(settings.preset, family_of(inputs.data)), settings.layers)
     most, blocks = max(base.train.epochs for base in bases), bases[0].features
     epochs = settings.epochs or epoch_limit(most, inputs.num_edges, _num_features(inputs, blocks))
     checksums = dict(inputs.checksums)

@@ -105,7 +105,8 @@ def decide_batches(
 
 def step_values(config: ModelConfig) -> int:
     """Roughly how many numbers a training step on all nodes keeps for each of them."""
-    return KEPT * (config.layers + config.stem + 1) * config.hidden
+    layers = config.layers + config.stem + 1
+    return (KEPT + layers if config.recompute else KEPT * layers) * config.hidden
 
 
 def available_bytes(device: torch.device) -> float:

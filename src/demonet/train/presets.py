@@ -153,17 +153,16 @@ def preset(name: str, family: Family) -> Preset:
     return found
 
 
-def with_layers(name: str, family: Family, layers: int | str | None) -> list[Preset]:
-    """The preset of that name with so many hidden layers; with its own number, if None.
+def with_layers(base: Preset, layers: int | str | None) -> list[Preset]:
+    """The preset with so many hidden layers; with its own number, if None.
 
     With ``"auto"``, it is one of several: the preset as it is and those of :data:`DEPTHS`, by their number of layers.
     :func:`~demonet.train.train_best` chooses among them.
 
-    >>> tuple(each.model.layers for each in with_layers("strong", "nodes", "auto"))
+    >>> tuple(each.model.layers for each in with_layers(preset("strong", "nodes"), "auto"))
     (2, 5, 12)
     """
-    base = preset(name, family)
     if layers == "auto":
-        deep = [preset(f"deep-{depth}", family) for depth in DEPTHS]
-        return sorted([each for each in deep if each != base] + [base], key=lambda each: each.model.layers)
+        deep = [preset(f"deep-{depth}", base.family) for depth in DEPTHS]
+        return sorted([each for each in deep if each.name != base.name] + [base], key=lambda each: each.model.layers)
     return [base if layers is None else replace(base, model=base.model.changed(layers=layers))]

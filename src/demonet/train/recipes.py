@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data
 from demonet.checks import check_edge_index, check_split
 from demonet.data.splits import Split
 from demonet.degree.count import count_degree
+from demonet.errors import DemonetError
 from demonet.features import FeatureMap
 from demonet.nn.blocks import NeighbourSampler, WholeGraph
 from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
@@ -22,7 +23,7 @@ from demonet.nn.prepared import GraphUnion
 from demonet.train.batches import NodeBatchProblem, decide_batches
 from demonet.train.loop import Epoch, History, fit, standing
 from demonet.train.objective import Classify, Objective
-from demonet.train.presets import Family, Preset
+from demonet.train.presets import Family, Preset, with_layers
 from demonet.train.problem import GraphProblem, NodeProblem, labels
 from demonet.train.steps import evaluate
 
@@ -64,6 +65,7 @@ def train_nodes(
     split: Split | None,
     preset: Preset,
     *,
+    layers: int | str | None = None,
     objective: Objective | None = None,
     seed: int = 0,
     choose: bool = True,
@@ -83,6 +85,9 @@ def train_nodes(
         split: Training, validation and test nodes; None for the ``train_mask``, ``val_mask`` and ``test_mask`` of the
             graph.
         preset: Features, model and training.
+        layers: How many hidden layers there are instead of the preset's; ``"auto"`` trains networks of several depths
+            and keeps the one that is best on validation (:func:`train_best` with
+            :func:`~demonet.train.presets.with_layers`).
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
         choose: Whether validation chooses the epoch; if not, all epochs of the preset are trained.
@@ -93,6 +98,11 @@ def train_nodes(
         on_epoch, checkpoint: See :func:`~demonet.train.fit`.
     """
     split = Split.from_masks(data) if split is None else split
+    preset, *others = with_layers(preset, layers)
+    if others:
+        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "class_weight": class_weight}
+        options |= {"batch_size": batch_size, "neighbours": neighbours, "on_epoch": on_epoch, "checkpoint": checkpoint}
+        return train_best(train_nodes, data, split, [preset, *others], **options)
     y, objective = checked_targets(data, split, objective)
     features = FeatureMap(preset.features)
     x = features.fit_transform(data)
@@ -122,6 +132,7 @@ def train_graphs(
     split: Split,
     preset: Preset,
     *,
+    layers: int | str | None = None,
     objective: Objective | None = None,
     seed: int = 0,
     choose: bool = True,
@@ -134,6 +145,11 @@ def train_graphs(
     The arguments are those of :func:`train_nodes`. Graphs without attributes get degree features in their place, see
     :meth:`Preset.without_attributes`.
     """
+    preset, *others = with_layers(preset, layers)
+    if others:
+        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "class_weight": class_weight}
+        options |= {"on_epoch": on_epoch, "checkpoint": checkpoint}
+        return train_best(train_graphs, graphs, split, [preset, *others], **options)
     y, objective = checked_targets(graphs, split, objective)
     if all(graph.x is None for graph in graphs):
         preset = preset.without_attributes()
@@ -173,6 +189,8 @@ def train_best(
         on_epoch: As in :func:`~demonet.train.fit`; an :class:`Epoch` says how many layers its network has.
         checkpoint: A folder, which is made if there is none; each preset has a file in it.
     """
+    if not options.get("choose", True):
+        raise DemonetError("choose=False with several presets", hint="validation chooses among them")
     by_loss = all(each.train.choose_by == "loss" for each in presets)
     if checkpoint is not None:
         Path(checkpoint).mkdir(parents=True, exist_ok=True)

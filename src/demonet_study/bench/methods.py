@@ -248,13 +248,13 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Build:
         x, y = layout.enter(graph.x).to(dtype), layout.enter(graph.y)
         layout = layout.sorted()
         shape = PAPER | {"scheme": scheme, "bias": True}
-        config = ModelConfig(**shape, hidden=WIDTH, dropout=0.0, activation="relu")
+        config = ModelConfig(**shape, hidden=WIDTH, dropout=0.0, activation="relu", recompute=not prepared)
         tasks = DegreeTasks.exact(graph.degree)
         model = NodeDEMONet(x.size(1), graph.num_classes, tasks, config).to(x.device, dtype)
         share = torch.full((y.numel(),), 1 / y.numel(), device=y.device)
         inputs = (model.prepare(x, layout),) if prepared else (x, layout)
         loss = partial(model.loss, inputs[0], y, share, *inputs[1:])
-        return Built(model if prepared else model.save_memory(), inputs, y, loss=loss)
+        return Built(model, inputs, y, loss=loss)
 
     return make
 

@@ -22,6 +22,7 @@ _METHODS = {
     "demonet-hash": "DEMO-Net (hash)",
     "demonet-weight": "DEMO-Net (weight)",
     "demonet-smooth": "DEMO-Net (smooth)",
+    "demonet-scale": "DEMO-Net (scale)",
     "demonet-m-hash": "DEMO-Net_m (hash)",
     "demonet-m-weight": "DEMO-Net_m (weight)",
     "demonet-default": "DEMO-Net",

@@ -30,6 +30,7 @@ FOUND = {  # seed-oriented, degree-aware, order-free, subtree-only
     "DEMO-Net (weight)": (True, True, True, True),
     "DEMO-Net (hash)": (True, True, True, True),
     "DEMO-Net (smooth)": (True, True, True, True),
+    "DEMO-Net (scale)": (True, True, True, True),
 }
 PROPERTIES = ("seed-oriented", "degree-aware", "order-free", "subtree-only")
 

@@ -13,9 +13,10 @@ there is a faster way. The steps are in ``docs/extending/scheme.md``.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,64 @@ def make_weights(scheme: str, in_channels: int, width: int, tasks: DegreeTasks, 
     return SCHEMES[scheme](in_channels, width, tasks, **{name: options[name] for name in options if name in taken})
 
 
-class DegreeWeights(nn.Module):
+class Removable(nn.Module):
+    """A module whose parameters can be replaced by zeros that stay zero.
+
+    A zero is a buffer: it moves and is saved with the module, and is not trained. Drawing parameters again and
+    ``to_empty``, which leaves memory uninitialised, write zeros; a ``state_dict`` with another value there is refused.
+
+    Attributes:
+        removed: The names of what was replaced.
+    """
+
+    removed: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let ``reset_parameters`` leave at zero what was removed; those who write a scheme need not think of it."""
+        super().__init_subclass__(**options)
+        draw: Callable[[Any], None] = cls.reset_parameters
+
+        @functools.wraps(draw)
+        def reset_parameters(self: Removable) -> None:
+            draw(self)
+            self._clear()
+
+        cls.reset_parameters = reset_parameters  # type: ignore[method-assign]
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters again."""
+        raise NotImplementedError
+
+    def set_to_zero(self, name: str) -> None:
+        """Replace a parameter by zeros for good."""
+        if name not in self.removed:
+            zero = torch.zeros_like(getattr(self, name), requires_grad=False)
+            delattr(self, name)
+            self.register_buffer(name, zero)
+            self.removed = (*self.removed, name)
+
+    def _clear(self) -> None:
+        for zero in map(self.get_buffer, self.removed):
+            with torch.inference_mode(zero.is_inference()):
+                zero.zero_()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self._clear()
+        return self
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        for name in self.removed:
+            saved = state.get(f"{prefix}{name}")
+            if saved is not None and not is_lazy(saved) and not saved.is_meta and bool(saved.count_nonzero()):
+                raise DemonetError(
+                    f"the state_dict has values other than zero in {prefix}{name}, a term that was removed here",
+                    hint="make the layer without= a term only for a state that was saved without it",
+                )
+        super()._load_from_state_dict(state, prefix, *args)
+
+
+class DegreeWeights(Removable):
     """A matrix ``[in_channels, width]`` for every degree.
 
     Args:
@@ -166,10 +224,6 @@ class DegreeWeights(nn.Module):
         """The part of the work on ``a`` that needs no parameter; for a constant input it is done once."""
         return a
 
-    def reset_parameters(self) -> None:
-        """Draw the parameters again."""
-        raise NotImplementedError
-
     def degree_parameters(self) -> list[nn.Parameter]:
         """Parameters that belong to single degrees: training decays them by ``degree_decay``."""
         return [parameter for name, parameter in self.named_parameters(recurse=False) if name in self._own_names()]
@@ -181,7 +235,7 @@ class DegreeWeights(nn.Module):
                 f"{type(self).__name__} has no separate {term!r} term", hint="the same parameters serve both terms"
             )
         for name in ("shared",) if term == "shared" else self._own_names():
-            set_to_zero(self, name)
+            self.set_to_zero(name)
 
     def materialize(self, in_channels: int) -> None:
         """Fix a width that was left open (-1)."""
@@ -247,13 +301,6 @@ class DegreeWeights(nn.Module):
 def _same(known: Tensor, degree: Tensor) -> bool:
     """Whether degrees are the same tensor, or a few equal numbers that can be read without waiting."""
     return known is degree or (degree.device.type == "cpu" and degree.numel() < 1024 and torch.equal(known, degree))
-
-
-def set_to_zero(module: nn.Module, name: str) -> None:
-    """Replace a parameter by a zero buffer: it moves and is saved with the module, and is not trained."""
-    zero = torch.zeros_like(getattr(module, name), requires_grad=False)
-    delattr(module, name)
-    module.register_buffer(name, zero)
 
 
 def enough_rows(rows_per_degree: int, layout: DegreeLayout) -> bool:

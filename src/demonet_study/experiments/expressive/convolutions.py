@@ -57,7 +57,8 @@ class Convolution:
     """A layer, and its marks in the paper's Table 1."""
 
     name: str
-    # Its marks for seed-oriented, degree-aware and order-free; "depends" is the paper's dash.
+    # Its marks for seed-oriented, degree-aware and order-free; "depends" is the paper's dash, and
+    # what the paper does not have has no marks.
     paper: tuple[str, str, str]
     # Makes the layer for a number of features and of a draw. Parameters come from torch's generator, which the caller
     # seeds; the number of the draw seeds what is not a parameter: the hash functions.
@@ -80,11 +81,12 @@ def demo(scheme: Scheme, max_degree: int) -> Convolution:
         options: dict[str, Any] = {"scheme": scheme, "aggr": "sum", "combine": "concat", "hash_seed": draw}
         return with_splines(DEMOConv(in_channels, 2 * WIDTH, tasks, bias=False, **options))
 
-    return Convolution(f"DEMO-Net ({scheme})", ("yes", "yes", "yes"), build)
+    paper = ("yes", "yes", "yes") if scheme in ("weight", "hash") else ("", "", "")
+    return Convolution(f"DEMO-Net ({scheme})", paper, build)
 
 
 def table_one(max_degree: int) -> list[Convolution]:
-    """The models of Table 1, in its order; if a line of the paper covers several layers, all of them."""
+    """The models of Table 1, in its order, all layers that a line of the paper covers; and our two schemes."""
     return [
         Convolution("GCN", ("no", "no", "yes"), lambda width, _: GCNConv(width, WIDTH)),
         Convolution("GAT", ("yes", "no", "yes"), lambda width, _: GATConv(width, WIDTH)),
@@ -92,7 +94,7 @@ def table_one(max_degree: int) -> list[Convolution]:
         Convolution("GraphSAGE (LSTM)", ("yes", "no", "depends"), lambda width, _: SAGEConv(width, WIDTH, aggr="lstm")),
         Convolution("DCNN (hops 1 to 2)", ("no", "no", "yes"), lambda width, _: DCNNConv(width, 1, 2)),
         Convolution("DCNN (hops 0 to 2)", ("no", "no", "yes"), lambda width, _: DCNNConv(width, 0, 2)),
-        *(demo(scheme, max_degree) for scheme in ("weight", "hash", "smooth")),
+        *(demo(scheme, max_degree) for scheme in ("weight", "hash", "smooth", "scale")),
     ]
 
 

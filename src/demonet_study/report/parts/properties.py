@@ -22,8 +22,9 @@ METHODS = {
     "DEMO-Net (weight)": ("demonet-weight", ""),
     "DEMO-Net (hash)": ("demonet-hash", ""),
     "DEMO-Net (smooth)": ("demonet-smooth", ""),
+    "DEMO-Net (scale)": ("demonet-scale", ""),
 }
-MARKS = {"yes": 1.0, "no": 0.0, "depends": math.nan}  # the paper's dash is no mark
+MARKS = {"yes": 1.0, "no": 0.0, "depends": math.nan, "": math.nan}  # the paper's dash is no mark
 
 
 def _entries(max_nodes: int, draws: int) -> list[Entry]:
@@ -38,8 +39,7 @@ def _entries(max_nodes: int, draws: int) -> list[Entry]:
 def _entry(layer: Convolution, place: int, options: str) -> Entry:
     method, form = METHODS[layer.name]
     cell = Cell("properties", COLUMNS[place], method, options=options)
-    paper = math.nan if method == "demonet-smooth" else MARKS[layer.paper[place]]  # ours, not the paper's
-    return Entry(cell, 1, form, paper, most=1)
+    return Entry(cell, 1, form, MARKS[layer.paper[place]], most=1)
 
 
 PROPERTIES = Part(
