@@ -13,12 +13,13 @@ from torch_geometric.data import Data
 from demonet.ensemble.candidate import Candidate, Trial
 from demonet.errors import DemonetError
 from demonet.methods.model import Labelled, Model
-from demonet.schema import from_json
+from demonet.schema import Array, check_arrays, from_json, values_of
 from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train.checkpoint import digest
 
 FORMAT = "demonet-candidate-4"
 Stage = Literal["fit", "refit"]
+_OUTPUTS = {"outputs": Array("f", ("items", "outputs")), "judged": Array("f", ("judged", "outputs"))}
 
 
 class Checkpoint:
@@ -28,10 +29,11 @@ class Checkpoint:
         folder: The folder; it must exist.
         fingerprint: What the candidates belong to: a digest of graphs, targets, split and seed. Files of another
             problem are an error.
+        labelled: The problem.
     """
 
-    def __init__(self, folder: Path, fingerprint: str) -> None:
-        self.folder, self.fingerprint = folder, fingerprint
+    def __init__(self, folder: Path, fingerprint: str, labelled: Labelled) -> None:
+        self.folder, self.fingerprint, self.labelled = folder, fingerprint, labelled
 
     @classmethod
     def open(cls, folder: str | Path, data: Data | Any, labelled: Labelled) -> Self:
@@ -40,7 +42,7 @@ class Checkpoint:
         parts = [[graph.get(name) for name in ("edge_index", "x", "edge_weight")] for graph in graphs]
         own = [torch.from_numpy(np.ascontiguousarray(a)) for a in (labelled.y, labelled.train, labelled.val)]
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]))
+        return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]), labelled)
 
     def _file(self, name: str, stage: Stage) -> Path:
         return self.folder / f"{name}.{stage}.safetensors"
@@ -61,13 +63,16 @@ class Checkpoint:
         if not file.exists():
             return None
         tensors, facts, _ = read_tensors(file, FORMAT)
-        if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] not in known:
-            hint = "use another folder for this fit"
-            raise DemonetError(
-                "the candidate belongs to a fit with other data, split or settings", file=file, hint=hint
-            )
         prefix = "model."
-        arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
-        found = Model.from_state(facts["model"], arrays)
-        outputs, judged = (tensors[part].numpy() for part in ("outputs", "judged"))
-        return Trial(from_json(Candidate, facts["row"]), found, outputs, judged, facts["chosen"])
+        with values_of(file, "a fitted candidate"):
+            if facts.get("fingerprint") != self.fingerprint or facts["model"]["options"] not in known:
+                problem = "the candidate belongs to a fit with other data, split or settings"
+                raise DemonetError(problem, hint="use another folder for this fit")
+            arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
+            found = Model.from_state(facts["model"], arrays)
+            train, val, sizes = len(self.labelled.train), len(self.labelled.val), {"outputs": self.labelled.outputs}
+            check_arrays(tensors, _OUTPUTS, sizes | {"items": len(self.labelled.y)})
+            outputs, judged = (tensors[part].numpy() for part in _OUTPUTS)
+            if len(judged) not in (val, train + val):
+                raise DemonetError(f"{len(judged)} judged items")
+            return Trial(from_json(Candidate, facts["row"]), found, outputs, judged, facts["chosen"])
