@@ -163,9 +163,11 @@ def _listed(folder: Path) -> dict[str, str]:
     return files
 
 
-def files_of(out: Path) -> list[Path]:
-    """The files and folders of a run, whether there or not: nothing else is written over them."""
-    return [out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)]
+def files_of(out: Path, file: Path) -> list[Path]:
+    """What ``file`` must not replace: the files of the run ``out``, there or not, and of a run in its own folder."""
+    beside = Path(os.path.realpath(file)).parent
+    listed = [beside / name for name in _listed(beside)] if _is_whole(beside) else []
+    return [*(out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)), *listed]
 
 
 class RunFolder:
