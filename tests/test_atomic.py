@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from demonet import DemonetError
-from demonet.atomic import PART, check_file, locked, replacing
+from demonet.atomic import check_file, locked, part_of, replacing, scratch_folder
 
 
 def test_the_file_takes_its_place_when_the_block_ends(tmp_path):
@@ -113,7 +113,7 @@ def test_standard_output_gets_all_bytes_or_none(tmp_path, monkeypatch, capfdbina
 
 def test_what_a_killed_process_left_is_removed_and_what_a_live_one_writes_is_not(tmp_path):
     path = tmp_path / "a.txt"
-    (tmp_path / f".a.txt{PART}").write_text("half")  # of a process that was killed
+    (tmp_path / part_of("a.txt")).write_text("half")  # of a process that was killed
     with replacing(path) as temporary:
         assert temporary.read_text() == ""
         temporary.write_text("first")
@@ -124,6 +124,60 @@ def test_what_a_killed_process_left_is_removed_and_what_a_live_one_writes_is_not
     other.join()
     assert path.read_text() == "second"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_file_of_the_user_whose_name_ends_like_ours_stays(tmp_path):
+    for name in (".a.txt.part", "a.txt.part", ".a.txt.12345678.part"):
+        (tmp_path / name).write_text("mine")
+    write(tmp_path / "a.txt", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        ".a.txt.part": "mine",
+        "a.txt.part": "mine",
+        ".a.txt.12345678.part": "mine",
+        "a.txt": "new",
+    }
+
+
+@pytest.mark.parametrize("target", ["nowhere", "mine", "folder"])
+@pytest.mark.parametrize("name", [".a.txt.part", part_of("a.txt")])
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path, name, target):
+    """It was, and one that leads nowhere had no end."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / name).symlink_to(target)
+    if name == ".a.txt.part":  # not of ours
+        write(tmp_path / "a.txt", "new")
+    else:
+        with pytest.raises(DemonetError, match=name):
+            write(tmp_path / "a.txt", "new")
+    assert (tmp_path / name).is_symlink()
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_or_pipe_in_the_place_of_a_temporary_file_is_an_error(tmp_path):
+    for make in (os.mkdir, os.mkfifo):
+        make(tmp_path / part_of(make.__name__))
+        with pytest.raises(DemonetError, match=part_of(make.__name__)):
+            write(tmp_path / make.__name__, "new")
+
+
+def test_a_temporary_folder_goes_and_one_of_the_user_stays(tmp_path):
+    mine, left = tmp_path / ".a.part" / "mine", tmp_path / part_of("a")
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    left.mkdir()
+    (left / "half").write_text("half")  # of a process that was killed
+    with scratch_folder(tmp_path / "a") as folder:
+        assert list(folder.iterdir()) == []
+        (folder / "b").write_text("new")
+    with scratch_folder(tmp_path / "a") as folder:
+        folder.rename(tmp_path / "a")
+    assert sorted(os.listdir(tmp_path)) == [".a.part", "a"]
+    left.symlink_to(mine.parent)
+    with pytest.raises(OSError, match="link"), scratch_folder(tmp_path / "a"):
+        pass
+    assert mine.read_text() == "mine"
 
 
 def write(path, text):

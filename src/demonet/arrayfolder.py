@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +18,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from demonet.atomic import PART
+from demonet.atomic import scratch_folder
 from demonet.errors import DemonetError
 from demonet.schema import values_of
-from demonet.sealed import member, opened, read_sealed, sha256_of, write_sealed
+from demonet.sealed import created, member, opened, read_sealed, sha256_of, write_sealed
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 24
@@ -39,13 +38,12 @@ class ArrayWriter:
     def add(self, name: str, array: NDArray[Any]) -> None:
         """Write an array to ``name.npy``; a name may have folders in it."""
         path = member(self.folder, f"{name}.npy")
-        path.parent.mkdir(parents=True, exist_ok=True)
         plain, head = np.ascontiguousarray(array), io.BytesIO()
         npy.write_array_header_2_0(head, npy.header_data_from_array_1_0(plain))
         raw = plain.reshape(-1).view(np.uint8)
         total = hashlib.sha256(head.getvalue())
         try:
-            with path.open("wb") as stream:
+            with created(path) as stream:
                 stream.write(head.getvalue())
                 for start in range(0, raw.size, _CHUNK):
                     stream.write(chunk := raw[start : start + _CHUNK].data)
@@ -68,17 +66,11 @@ def write_folder(folder: Path, format: str, facts: Mapping[str, Any]) -> Iterato
         raise DemonetError("exists already", file=folder, hint="use a new folder")
     if not folder.parent.is_dir():
         raise DemonetError("the folder above it does not exist", file=folder)
-    temporary = folder.with_name(f".{folder.name}{PART}")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed
-    try:
-        temporary.mkdir()
+    with scratch_folder(folder) as temporary:
         writer = ArrayWriter(temporary)
         yield writer
         write_sealed(temporary / MANIFEST, {"format": format, "facts": dict(facts), "files": writer.files})
         temporary.replace(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 class ArrayFolder:

@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +22,8 @@ else:
     import fcntl
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # a file system without locks, such as some network disks
-PART = ".part"  # how the name of a temporary file ends
+_PART = ".part"  # how the name of a temporary file ends
+_TRIES = 1_000  # to create a temporary file, while other processes do
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2}
 
 
@@ -32,7 +33,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     The file that a symbolic link points to is replaced, not the link. What exists and is not a regular file, such as a
     device or a pipe, cannot be replaced: the bytes are written into it when the block succeeds. ``-`` is standard
-    output. A temporary file that a killed process has left is removed by the next block for the same path.
+    output. A temporary file that a killed process has left is removed by the next block for the same path; it is known
+    by its name, see :func:`part_of`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,13 +69,37 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def part_of(name: str) -> str:
-    """The name of the temporary file beside a file; a name that is too long for a suffix is replaced by its checksum.
+    """The name of what is temporary beside a file or folder: a checksum in it tells it from files of others.
 
     >>> part_of("a.txt"), len(part_of("a" * 250))
-    ('.a.txt.part', 70)
+    ('.a.txt.18b7cb09.part', 70)
     """
-    whole = f".{name}{PART}"
-    return whole if len(os.fsencode(whole)) <= 255 else f".{hashlib.sha256(os.fsencode(name)).hexdigest()}{PART}"
+    checksum = hashlib.sha256(os.fsencode(name)).hexdigest()
+    whole = f".{name}.{checksum[:8]}{_PART}"
+    return whole if len(os.fsencode(whole)) <= 255 else f".{checksum}{_PART}"
+
+
+def whole_of(name: str) -> str:
+    """The name that :func:`part_of` was given, or the name itself where it has not made it.
+
+    >>> whole_of(part_of("a.txt")), whole_of(".a.txt.part")
+    ('a.txt', '.a.txt.part')
+    """
+    whole = name[1:].removesuffix(_PART).rpartition(".")[0]
+    return whole if whole and part_of(whole) == name else name
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside a path, removed at the end unless it has another name then; before, what a kill has left."""
+    folder = path.with_name(part_of(path.name))
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_stream(path: str | Path) -> bool:
@@ -133,37 +159,49 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def folder_locked(folder: Path, *, shared: bool) -> Iterator[None]:
+def folder_locked(folder: Path, turn: str, *, shared: bool) -> Iterator[None]:
     """Wait for a folder: many can have it at once to read its files, one to move them. Where there are no locks, go on.
 
-    The lock is on the folder itself, so that it works where nothing may be written.
+    The lock is on the folder itself, so that it works where nothing may be written. Who moves files locks the folder
+    ``turn`` in it first, and who reads files passes through it: so those who come later wait for one who waits.
     """
     if sys.platform == "win32":  # a folder cannot be opened there
         yield
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with ExitStack() as held, ExitStack() as passed:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        held.callback(os.close, handle)
+        try:
+            first = os.open(turn, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+        except OSError:  # it is not there: nobody waits
+            pass
+        else:
+            (passed if shared else held).callback(os.close, first)
+            _lock(first, wait=True, shared=shared)
         _lock(handle, wait=True, shared=shared)
+        passed.close()
         yield
-    finally:
-        os.close(handle)
 
 
 def _create(path: Path) -> int:
     """Create and lock a temporary file. One that is not locked belongs to a process that was killed: it is removed."""
-    while True:
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    for _ in range(_TRIES):
         try:
-            handle, ours = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+            handle, ours = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666), True
         except FileExistsError:
             ours = False
             try:
-                handle = os.open(path, os.O_RDWR)
+                if not stat.S_ISREG(path.lstat().st_mode):
+                    problem = "not a file, so it is not removed"
+                    raise DemonetError(problem, file=path, hint="move it away") from None
+                handle = os.open(path, flags)
             except FileNotFoundError:
                 continue
         if sys.platform != "win32":  # there, a lock would also keep this process from writing
             _lock(handle, wait=True)
         try:
-            same = os.path.samestat(os.fstat(handle), os.stat(path))
+            same = os.path.samestat(os.fstat(handle), os.lstat(path))
         except FileNotFoundError:
             same = False
         if ours and same:
@@ -171,6 +209,7 @@ def _create(path: Path) -> int:
         os.close(handle)
         if same:
             path.unlink(missing_ok=True)
+    raise DemonetError(f"other processes have made it {_TRIES:,} times meanwhile", file=path, hint="try again")
 
 
 def _lock(handle: int, *, wait: bool, shared: bool = False) -> bool:

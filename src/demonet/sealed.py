@@ -7,8 +7,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
-from io import BufferedReader
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def read_sealed(path: Path, hint: str) -> dict[str, Any]:
 
 
 class Member(type(Path())):  # type: ignore[misc]
-    """The path of a file below a folder of ours; :func:`opened` follows no link from that folder on."""
+    """The path of a file below a folder of ours: it is opened, moved and removed without a link on the way to it."""
 
     folder: Path
 
@@ -73,25 +74,66 @@ def member(folder: Path, name: str) -> Member:
 
 
 def opened(path: Path) -> BufferedReader:
-    """Open a file to read it. From the folder of a :func:`member` on, no link is followed.
-
-    Each part of its name is opened in the folder before it, so that a link that appears meanwhile is not followed, too.
-    """
+    """Open a file to read it. From the folder of a :func:`member` on, no link is followed."""
     if not isinstance(path, Member) or sys.platform == "win32":  # where files cannot be opened in an open folder
         return path.open("rb")
+    with _place(path) as (name, above):
+        return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above), "rb")
+
+
+def created(path: Member) -> BufferedWriter:
+    """Open a new file to write it, in folders that are made; no link is followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with _place(path, make=True) as (name, above):
+        return os.fdopen(os.open(name, flags, 0o666, dir_fd=above), "wb")
+
+
+def move(old: Member, new: Member) -> None:
+    """Give a file or folder another name, in a folder that is made; no link is followed."""
+    with _place(old) as (name, above), _place(new, make=True) as (target, there):
+        os.replace(name, target, src_dir_fd=above, dst_dir_fd=there)
+
+
+def remove(path: Member) -> None:
+    """Remove a file, if there is one, or an empty folder; no link is followed."""
+    empty = path.is_dir()
+    with suppress(FileNotFoundError), _place(path) as (name, above):
+        (os.rmdir if empty else os.unlink)(name, dir_fd=above)
+
+
+@contextmanager
+def _place(path: Member, *, make: bool = False) -> Iterator[tuple[str, int | None]]:
+    """The name of a member in its folder, and the open folder, for functions of :mod:`os`.
+
+    Each part of its name is opened in the folder before it, so that a link that appears meanwhile is not followed, too.
+
+    Args:
+        path: The member.
+        make: Make folders that are missing, except that of the member.
+    """
+    if sys.platform == "win32":
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield str(path), None
+        return
     *folders, name = path.relative_to(path.folder).parts
-    handle = os.open(path.folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = -1
     try:
+        handle = os.open(path.folder, os.O_RDONLY | os.O_DIRECTORY)
         for part in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=handle)
             above, handle = handle, os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
             os.close(above)
-        return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb")
+        yield name, handle
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise _is_link(path) from None
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from None  # which file it was
     finally:
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
 
 
 def _is_link(path: Path) -> DemonetError:

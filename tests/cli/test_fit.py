@@ -1,5 +1,6 @@
 """The command line from the first mistake to a finished run, in processes of its own where that matters."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -11,7 +12,7 @@ import sys
 import time
 
 import pytest
-from tests.runs.files import FILES
+from tests.runs.files import FILES, roles, write_table
 
 from demonet import cli
 from demonet.methods.closed_form import Kernel
@@ -116,8 +117,47 @@ def test_nothing_is_written_over_an_input_or_a_file_of_the_run(problem, main, mo
             assert code == 2, command
             assert len(error.splitlines()) == 1, command
     assert {path: path.read_bytes() for path in problem.rglob("*") if path.is_file()} == before
-    for name in ("run/other.csv", "new.csv", "run/new.csv"):
+    for name in ("new.csv", "run/new.csv"):
         assert main("predict", "run", *given, "--out", name)[0] == 0
+
+
+def test_a_file_of_something_else_is_replaced_only_when_asked(problem, main):
+    """Tables of predictions and embeddings are replaced, and those of a run are not, whoever asks."""
+    for name, labels in (("run", "labels.csv"), ("other", "labels.csv"), ("tags", "tags.csv"), ("both", "sides.csv")):
+        fit_run("edges.csv", labels, out=name, settings=Settings(epochs=2))
+    (problem / "empty.csv").touch()
+    (problem / "mine.xlsx").write_bytes(b"PK not a workbook")
+    (problem / "mine.parquet").write_bytes(b"no Parquet")
+    (problem / "split.csv").write_text("node,label,part\nr0,ring,test\n")
+    edges, labels = roles(3)
+    write_table(problem / "next.csv", ("source", "target"), [(f"x{u}", f"x{v}") for u, v in edges])
+    mine = [
+        "labels.csv",
+        "sides.csv",
+        "split.csv",
+        "mine.xlsx",
+        "mine.parquet",
+        "other/predictions.csv",
+    ]
+    before = {name: (problem / name).read_bytes() for name in mine}
+    for name in mine:
+        for command in ("predict", "embed"):
+            code, _, error = main(command, "run", "edges.csv", "--out", name)
+            assert (code, len(error.splitlines())) == (2, 1)
+            assert ("--overwrite" in error) == (not name.startswith("other"))
+    assert main("predict", "run", "edges.csv", "--out", "other/predictions.csv", "--overwrite")[0] == 2
+    assert {name: (problem / name).read_bytes() for name in mine} == before
+    for run, given in itertools.product(("run", "tags", "both"), ("edges.csv", "next.csv")):
+        for name in ("p.csv", "p.parquet", "p.xlsx", "empty.csv"):
+            assert main("predict", run, given, "--out", name, "--overwrite")[0] == 0
+            code, _, error = main("embed", run, given, "--out", name)
+            anybodys = run == "both" and given == "next.csv"  # columns of numbers
+            assert (code, "--overwrite" in error) == (2 * anybodys, anybodys)
+    excel = [["--excel", mark] for mark in (".", ",")]
+    for more in (*excel, ["--reasons", "2"], ["--top", "3", "--rank", "ring"]):
+        assert main("predict", "run", "edges.csv", "--out", "q.csv", *more)[0] == 0
+    assert main("embed", "run", "edges.csv", "--out", "q.csv")[0] == 0
+    assert main("predict", "run", "edges.csv", "--out", "labels.csv", "--overwrite")[0] == 0
 
 
 def test_numbers_and_labels_from_the_command(problem, main):

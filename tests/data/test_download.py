@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from demonet.atomic import part_of
 from demonet.data import catalog, download
 from demonet.data.catalog import File
 
@@ -152,12 +153,16 @@ def test_what_a_killed_download_left_is_removed(server, cache):
     server.pages["/a.txt"] = TEXT
     entry = make_set(server, ("a.txt", TEXT, "/a.txt", "plain"))
     for _ in range(2):  # the second time there is nothing to download
-        scratch = cache / "demonet/data/.SET.part"
+        scratch = cache / "demonet/data" / part_of("SET")
         scratch.mkdir(parents=True)
         (scratch / "download0").write_bytes(TEXT[:10])
         assert (download.fetch(entry) / "a.txt").read_bytes() == TEXT
         assert left_behind(cache) == ["demonet/data/SET/a.txt"]
         assert not scratch.exists()
+    mine = cache / "demonet/data/.SET.part"
+    mine.mkdir()
+    download.fetch(entry)
+    assert mine.is_dir()
 
 
 def test_a_cut_connection_is_tried_again(server, cache):

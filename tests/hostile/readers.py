@@ -15,7 +15,7 @@ from tests.runs.files import write_problem
 
 from demonet.atomic import locked
 from demonet.runs import Settings, fit_run, predict_run
-from demonet.runs.folder import LOCK, WHOLE, WORK, RunFolder
+from demonet.runs.folder import LOCK, MANIFEST, WHOLE, WORK, RunFolder
 
 
 class Replaced:
@@ -65,5 +65,5 @@ def replace(out: str, by: str) -> None:
         assert ours
         folder.work.mkdir()
         folder.remember({})  # what makes it a folder of ours
-        shutil.copytree(by, folder.work / WHOLE, ignore=shutil.ignore_patterns(LOCK, WORK))
+        shutil.copytree(by, folder.work / WHOLE, ignore=shutil.ignore_patterns(LOCK, WORK, MANIFEST))
         folder.publish()

@@ -12,6 +12,7 @@ from sklearn import metrics as sk
 from typer.testing import CliRunner
 
 from demonet import DemonetError, DemonetWarning, cli, methods
+from demonet.atomic import part_of
 from demonet.cli.console import print_table
 from demonet.data.splits import thirds
 from demonet.data.synthetic import flip_graph
@@ -128,10 +129,18 @@ def test_a_cell_without_a_metric_of_today_is_computed_again(problem, monkeypatch
 
 def test_a_kill_at_the_first_file_blocks_nothing(problem):
     Path("out").mkdir()
-    Path("out/.compare.json.part").touch()
+    Path("out", part_of("compare.json")).touch()
     board, _ = run("majority")
     assert board.best.method == "majority"
     assert not list(Path("out").rglob("*.part"))
+
+
+def test_a_link_that_is_called_like_a_temporary_file_is_the_users(problem):
+    run("majority")
+    for name in (".compare.json.part", ".leaderboard.json.part"):
+        Path("out", name).symlink_to("nowhere")
+    assert len(run("majority", settings={"seed": 5}, overwrite=True)[1]) == 3
+    assert len([path for path in Path("out").iterdir() if path.is_symlink()]) == 2
 
 
 def given_order(names):

@@ -11,13 +11,14 @@ import pytest
 from tests.runs.files import FILES, Killed, fit
 
 from demonet import DemonetError
-from demonet.runs import Reading, RunProgress, Settings, load_run
+from demonet.atomic import part_of
+from demonet.runs import Reading, RunProgress, Settings, folder, load_run
 from demonet.runs.plan import Plan
 
 
-def contents(folder):
+def contents(out):
     return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir()) if file.is_file()
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(out.iterdir()) if file.is_file()
     }
 
 
@@ -65,18 +66,18 @@ def test_finished_splits_are_not_trained_again(problem, monkeypatch):
 
 
 def killed_while_moving(monkeypatch, files, **options):
-    """A run that is killed after so many of its files are in their place."""
-    moved, original = [], Path.replace
+    """A run that is killed after so many of its files are in their place: nothing is put back."""
+    moved, original = [], folder.move
 
-    def replace(path, target):
-        if "unfinished" in path.parts and "whole" in path.parts:
-            moved.append(path)
-            if len(moved) > files:
-                raise Killed
-        return original(path, target)
+    def move(old, new):
+        if "whole" in old.parts:
+            moved.append(old)
+        if len(moved) > files:
+            raise Killed
+        return original(old, new)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", replace)
+        patch.setattr(folder, "move", move)
         with pytest.raises(Killed):
             fit(**options)
 
@@ -160,7 +161,7 @@ def test_a_kill_during_the_last_clean_up_blocks_nothing_and_leaves_nothing(probl
     original = shutil.rmtree
 
     def rmtree(path, *rest, **options):
-        if path == Path("run/.unfinished.part"):
+        if path == Path("run", part_of("unfinished")):
             for file in sorted(path.iterdir())[:removed]:
                 original(file) if file.is_dir() else file.unlink()
             raise Killed
@@ -181,7 +182,7 @@ def test_what_a_killed_process_left_is_neither_published_nor_kept(problem):
         fit(settings=Settings(epochs=60), progress=Deadly("training", 30))
     whole = problem / "run" / "unfinished" / "whole"
     whole.mkdir()
-    (whole / ".config.json.part").write_text("half")
-    (problem / "run" / ".report.html.part").write_text("half")
+    (whole / part_of("config.json")).write_text("half")
+    (problem / "run" / part_of("report.html")).write_text("half")
     fit(settings=Settings(epochs=60), resume=True)
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,13 @@ from tests.runs.files import Killed, fit
 from typer.testing import CliRunner
 
 from demonet import DemonetError, DemonetWarning
+from demonet.atomic import folder_locked
 from demonet.cli import app
-from demonet.runs import Reading, RunProgress, Settings, load_run, predict_run
+from demonet.runs import Reading, RunProgress, Settings, folder, load_run, predict_run
 from demonet.runs.folder import RunFolder, read_manifest, write_manifest
 from demonet.runs.inputs import read_inputs
 from demonet.runs.storing import store_graph
-from demonet.sealed import member, opened, read_sealed, write_sealed
+from demonet.sealed import created, member, move, opened, read_sealed, remove, write_sealed
 
 
 @pytest.fixture
@@ -57,6 +61,14 @@ def test_report_writes_its_page_into_the_manifest_and_names_a_file_that_no_comma
     (run / "manifest.json").unlink()
     with pytest.raises(DemonetError, match=r"manifest.json"):
         load_run("run")
+
+
+@pytest.mark.parametrize("command", [["report", "none"], ["predict", "none", "edges.csv", "--out", "p.csv"]])
+def test_a_folder_that_is_not_there_is_named_and_not_made(problem, command):
+    error = CliRunner().invoke(app, command).exception
+    assert isinstance(error, DemonetError)
+    assert error.file == Path("none")
+    assert not Path("none").exists()
 
 
 def test_a_forged_manifest_does_not_make_wrong_json_a_run(run):
@@ -150,16 +162,23 @@ def test_every_name_of_a_manifest_is_below_its_folder(tmp_path_factory, name):
 
 
 @pytest.mark.parametrize("again", [{}, {"resume": True}, {"overwrite": True}])
-@pytest.mark.parametrize("name", ["notes.txt", "whole/notes.txt", "model.safetensors"])
-def test_a_folder_of_the_user_that_has_our_name_is_not_removed(problem, again, name):
-    for folder in ("unfinished", ".unfinished.part"):
-        mine = problem / "run" / folder / name
+@pytest.mark.parametrize("name", ["notes.txt", "whole/notes.txt", "model.safetensors", "split-000.json"])
+@pytest.mark.parametrize("asked", ["", "mine", "ours"])
+def test_a_folder_of_the_user_that_has_our_name_is_not_removed(problem, again, name, asked):
+    """Also with a file of the name of a request; beside a real one, what a run does not write is the user's."""
+    if asked == "ours" and name == "model.safetensors":
+        return  # it may be damaged
+    for of in ("unfinished", ".unfinished.part"):
+        mine = problem / "run" / of / name
         mine.parent.mkdir(parents=True)
         mine.write_text("mine")
-        if folder == "unfinished" or name != "model.safetensors":
-            with pytest.raises(DemonetError, match=f"^run/{folder}"):
-                fit(**again)
-            assert mine.read_text() == "mine"
+        if asked == "mine":
+            (problem / "run" / of / "asked.json").write_text('{"question": "mine"}')
+        elif asked == "ours":
+            write_sealed(problem / "run" / of / "asked.json", {})
+        with pytest.raises(DemonetError, match=r"^run"):
+            fit(**again)
+        assert mine.read_text() == "mine"
         shutil.rmtree("run")
 
 
@@ -244,6 +263,49 @@ def test_links_and_names_in_a_store_are_not_followed(problem):
         read_inputs("store", None, None, Reading())
 
 
+@pytest.mark.parametrize("name", ["store", "s" * 250, "ü" * 120])
+def test_a_store_of_any_name_leaves_what_the_user_has_beside_it(problem, name):
+    mine = problem / f".{name[:120]}.part" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    store_graph("edges.csv", "labels.csv", out=name)
+    assert read_inputs(name, None, None, Reading()).sizes["nodes"]
+    assert mine.read_text() == "mine"
+    assert [entry for entry in problem.iterdir() if entry.name.endswith(".part")] == [mine.parent]
+
+
+@pytest.mark.parametrize("act", ["move from", "move to", "remove", "create"])
+@pytest.mark.parametrize("place", ["folder", "file"])
+def test_a_link_that_appears_after_the_check_moves_and_removes_nothing_elsewhere(tmp_path, act, place):
+    for name, text in (("kept", "mine"), ("run/logs", "ours")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a").write_text(text)
+    (tmp_path / "run" / "b").write_text("ours")
+    path, other = member(tmp_path / "run", "logs/a"), member(tmp_path / "run", "b")
+    if place == "folder":
+        path.parent.rename(tmp_path / "old")
+        path.parent.symlink_to(tmp_path / "kept")
+    else:
+        path.unlink()
+        path.symlink_to(tmp_path / "kept" / "a")
+    acts = {
+        "move from": lambda: move(path, other),
+        "move to": lambda: move(other, path),
+        "remove": lambda: remove(path),
+        "create": lambda: created(path).close(),
+    }
+    if place == "folder":
+        with pytest.raises(DemonetError, match="link"):
+            acts[act]()
+    elif act == "create":
+        with pytest.raises(FileExistsError):
+            created(path)
+    else:
+        acts[act]()  # the link itself
+    assert (tmp_path / "kept" / "a").read_text() == "mine"
+    assert os.listdir(tmp_path / "kept") == ["a"]
+
+
 def test_a_link_that_appears_after_the_check_is_not_followed(tmp_path):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "a").write_text("mine")
@@ -270,15 +332,15 @@ def files_in(folder):
 def test_a_run_that_cannot_be_replaced_as_a_whole_stays_as_it_was(run, monkeypatch):
     """Whichever of the moves fails, all before it are undone."""
     killed_before("publish", settings=Settings(epochs=12, seed=1), overwrite=True)
-    before, replace, left = files_in(run), Path.replace, [0]
+    before, move, left = files_in(run), folder.move, [0]
 
-    def fails(self, target):
+    def fails(old, new):
         left[0] -= 1
         if left[0] == 0:
-            raise OSError(28, "No space left on device", str(target))
-        return replace(self, target)
+            raise OSError(28, "No space left on device", str(new))
+        return move(old, new)
 
-    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(folder, "move", fails)
     moved = 2 * len(read_manifest(run)) + 2  # every file of both runs, and both manifests
     for number in range(1, moved + 1):
         left[0] = number
@@ -288,6 +350,38 @@ def test_a_run_that_cannot_be_replaced_as_a_whole_stays_as_it_was(run, monkeypat
     RunFolder(run).publish()
     assert load_run("run").config["seed"] == 1
     assert not (run / "unfinished").exists()
+
+
+def test_until_a_file_is_moved_the_earlier_run_is_read_and_a_waiting_writer_is_the_next(run):
+    """A reader has the folder; a writer waits for it; whoever comes then waits for the writer, and is not refused."""
+    killed_before("publish", settings=Settings(epochs=12, seed=1), overwrite=True)
+    (run / "unfinished" / "replaced").mkdir()  # the last step before the first move
+    assert load_run("run").config["seed"] == 0
+    found = []
+    writer = threading.Thread(target=RunFolder(run).publish)
+    reader = threading.Thread(target=lambda: found.append(load_run("run").config["seed"]))
+    with folder_locked(run, "unfinished", shared=True):
+        writer.start()
+        handle = os.open(run / "unfinished", os.O_RDONLY)
+        while not held(handle):
+            time.sleep(0.01)
+        os.close(handle)
+        reader.start()
+        reader.join(0.2)
+        assert reader.is_alive()
+    writer.join()
+    reader.join()
+    assert found == [1]
+
+
+def held(handle):
+    """Whether another one has an open folder for itself."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
 
 
 def test_a_file_that_was_changed_during_training_is_not_replaced(run):

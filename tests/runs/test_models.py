@@ -1,6 +1,7 @@
 """Which model a run fits, what it says about it, and how a run of candidates goes on after an interruption."""
 
 import json
+import re
 import sys
 from contextlib import nullcontext
 
@@ -13,6 +14,7 @@ from demonet import DEMONetClassifier, DemonetError, checks
 from demonet.closedform import DegreeEffect
 from demonet.data import Split
 from demonet.data.synthetic import role_graph
+from demonet.ensemble.checkpoint import FORMAT
 from demonet.methods.closed_form import Kernel
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
@@ -24,6 +26,7 @@ from demonet.runs.diagnosis import verdict
 from demonet.runs.floors import floor_scores
 from demonet.runs.inputs import read_inputs
 from demonet.runs.plan import decide_model
+from demonet.tensorfile import read_tensors, write_tensors
 from demonet.train import METRICS
 from demonet.train.objective import value_of
 
@@ -168,6 +171,22 @@ def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):
     assert run.metrics["cv"] == whole.metrics["cv"]
     assert (problem / "run" / "predictions.csv").read_bytes() == (problem / "whole" / "predictions.csv").read_bytes()
     assert sorted(file.name for file in (problem / "run").iterdir()) == FILES
+
+
+@pytest.mark.parametrize("part", ["outputs", "judged", "model", "row"])
+def test_a_candidate_whose_values_do_not_fit_is_named(problem, few, part):
+    """With a checksum that is right: the folder of the run was named."""
+    with pytest.raises(Killed):
+        fit(settings=AUTO, progress=Told(("fit", 2)))
+    (file,) = (problem / "run" / "unfinished").glob("checkpoint-000*/kernel-degree.fit.safetensors")
+    tensors, facts, _ = read_tensors(file, FORMAT)
+    if part in tensors:
+        tensors[part] = tensors[part][1:]
+    else:
+        facts[part] = {"options": facts["model"]["options"]} if part == "model" else 3
+    write_tensors(file, FORMAT, tensors, facts)
+    with pytest.raises(DemonetError, match=re.escape(file.name)):
+        fit(settings=AUTO, resume=True)
 
 
 def test_the_metric_is_that_of_candidates_gain_and_floors_and_the_diagnosis_is_bounded(problem, few, monkeypatch):

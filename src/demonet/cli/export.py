@@ -21,7 +21,7 @@ def export(
     from demonet.atomic import check_file
     from demonet.runs.folder import files_of, load_model_of
 
-    check_file(onnx, inputs=files_of(run))
+    check_file(onnx, inputs=files_of(run, onnx))
     finished, estimator = load_model_of(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"

@@ -16,6 +16,9 @@ Edges = Annotated[
     str, typer.Argument(help="The same graph or another one, in any format of fit.", autocompletion=complete_edges)
 ]
 Changes = Annotated[dict[str, Any], Options(Reading, changes=True)]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that is no table of predictions or embeddings.")
+]
 Features = Annotated[str | None, typer.Option(help="Its attributes, if the run was trained with attributes.")]
 
 
@@ -35,14 +38,14 @@ def predict(
         Decimal | None,
         typer.Option(help="CSV for Excel with this decimal mark; with a comma, semicolons separate columns."),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Predict for every node or graph with a finished run: classes, labels or numbers, as it was trained."""
     from demonet.runs import predict_run
     from demonet.runs.folder import files_of
-    from demonet.runs.outputs import write_predictions
-    from demonet.runs.tables import check_table
+    from demonet.runs.outputs import check_output, write_predictions
 
-    check_table(out, inputs=(edges, features, labels, *files_of(run)))
+    check_output(out, (edges, features, labels, *files_of(run, out)), overwrite=overwrite)
     reading |= {"rank": rank, "top": top, "reasons": reasons}
     inputs, names, outputs = predict_run(run, edges, features, labels, **reading)
     noun, known = inputs.kind.removesuffix("s"), inputs.known or (None, None)

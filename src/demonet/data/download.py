@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import sys
 import time
 import zipfile
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from demonet.atomic import PART
+from demonet.atomic import scratch_folder
 from demonet.data.catalog import DataSet, File
 from demonet.errors import DemonetError
 from demonet.sealed import sha256_of
@@ -59,22 +58,11 @@ def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
         raise DemonetError(
             f"no cache folder: {error}", file=cache, hint="set DEMONET_DATA, or XDG_CACHE_HOME"
         ) from None
-    lock, scratch = cache.parent / f"{entry.folder}.lock", cache.parent / f".{entry.folder}{PART}"
-    with filelock.FileLock(lock), _scratch_folder(scratch):
+    with filelock.FileLock(cache.parent / f"{entry.folder}.lock"), scratch_folder(cache) as scratch:
         missing = [file for file in entry.files if not _is_good(cache / file.name, file.sha256)]
         if missing:
             _download(entry, missing, cache, scratch, wait)
     return cache
-
-
-@contextmanager
-def _scratch_folder(folder: Path) -> Iterator[None]:
-    """Remove a temporary folder before, as a killed process may have left it, and after."""
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_sum(path: Path, expected: str, named: str | Path) -> None:
@@ -104,7 +92,6 @@ def _folders(entry: DataSet) -> Iterator[Path]:
 
 
 def _download(entry: DataSet, files: list[File], folder: Path, scratch: Path, wait: float) -> None:
-    scratch.mkdir()
     archives: dict[str, Path] = {}
     ready: list[tuple[Path, Path]] = []
     for number, file in enumerate(files):

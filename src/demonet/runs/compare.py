@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 
 import demonet
 from demonet import methods as registry
-from demonet.atomic import PART
+from demonet.atomic import part_of, whole_of
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
@@ -42,7 +42,7 @@ from demonet.runs.plan import Plan, make_plan
 from demonet.runs.progress import RunProgress
 from demonet.runs.statistics import holm, paired
 from demonet.schema import values_of
-from demonet.sealed import canonical, member, read_sealed, sha256_of, write_sealed
+from demonet.sealed import canonical, member, move, read_sealed, remove, sha256_of, write_sealed
 from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
 from demonet.train.objective import value_of
 from demonet.train.recipes import family_of
@@ -52,8 +52,8 @@ MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is 
 RECOMMENDED = "demonet-auto"  # what `fit` fits
 CELLS, ABOUT = "cells", "compare.json"
 TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
-REPLACED = f".replaced{PART}"  # the files of another comparison, until they are removed
-STAGE = f".outputs{PART}"  # where these are written before they get their place
+REPLACED = part_of("replaced")  # the files of another comparison, until they are removed
+STAGE = part_of("outputs")  # where these are written before they get their place
 _OTHER = Hint("choose another {out}", out=...)
 Status = Literal["compared", "incomplete", "failed", "left out"]
 
@@ -384,9 +384,9 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
             raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
         names = list(dict.fromkeys((*before["earlier"], *before["files"], *_cells_of(out))))
-        with moves() as move:
+        with moves(out) as moved:
             for name in (*names, ABOUT):
-                move(out, out / REPLACED, name)
+                moved(name, f"{REPLACED}/{name}")
             write_sealed(path, about | {"files": {}, "earlier": {}})
         remove_listed(out, [f"{REPLACED}/{name}" for name in (*names, ABOUT)])
         return
@@ -412,11 +412,11 @@ def _restore(out: Path) -> None:
             check_listed(aside, OUTPUTS, before["files"], before["earlier"])
         remove_listed(out, [f"{REPLACED}/{name}" for name in names])
     else:
-        with moves() as move:
+        with moves(out) as moved:
             for name in names:
                 if member(out, name).exists():
                     raise DemonetError("in the way of a file that is put back", file=out / name, hint="move it away")
-                move(aside, out, name)
+                moved(f"{REPLACED}/{name}", name)
         remove_listed(out, [f"{REPLACED}/{name}" for name in names])
 
 
@@ -435,7 +435,7 @@ def _cells_of(out: Path) -> list[str]:
     names = [f"{CELLS}/{entry.name}" for entry in folder.iterdir()] if folder.exists() else []
     for name in names:
         path = member(out, name)
-        if not (path.name.startswith(".") and path.name.endswith(PART)):  # which a killed process has left
+        if whole_of(path.name) == path.name:  # otherwise a killed process has left
             cell = read_sealed(path, "it is not a cell of a comparison, so it is not removed: move it away")
             if "key" not in cell:
                 raise DemonetError("not written by a comparison, so it is not removed", file=path, hint="move it away")
@@ -444,7 +444,7 @@ def _cells_of(out: Path) -> list[str]:
 
 def _is_empty(out: Path) -> bool:
     """Whether this is a folder with nothing but what a process that was killed at its first file has left."""
-    return out.is_dir() and all(entry.name == f".{ABOUT}{PART}" for entry in out.iterdir())
+    return out.is_dir() and all(entry.name == part_of(ABOUT) for entry in out.iterdir())
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
@@ -560,7 +560,7 @@ def _write(
         cells = [getattr(row, name) for name in columns] + [row.values.get(number) for number in splits]
         writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
     stage = member(out, STAGE)
-    remove_listed(out, [f"{STAGE}/{name}" for each in OUTPUTS for name in (each, f".{each}{PART}")])
+    remove_listed(out, [f"{STAGE}/{name}" for each in OUTPUTS for name in (each, part_of(each))])
     stage.mkdir()
     (stage / TABLE).write_text(text.getvalue(), encoding="utf-8", newline="\n")
     (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
@@ -573,5 +573,5 @@ def _write(
     write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
     remove_listed(out, earlier.keys() - files)
     for name in files:
-        (stage / name).replace(out / name)
-    stage.rmdir()
+        move(member(out, f"{STAGE}/{name}"), member(out, name))
+    remove(stage)

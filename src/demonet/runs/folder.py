@@ -3,9 +3,9 @@
 While a run is in progress, everything is in ``unfinished/``: the request, the checkpoint, the results of finished
 splits. At the end, all files are written to ``unfinished/whole``, their manifest last, and then moved to their place,
 the manifest last again. As long as a manifest is in ``unfinished/whole``, a run that was killed can be completed by
-moving the rest. Files of an earlier run are first moved to ``unfinished/replaced``; if a move fails, all of them are
-moved back. The run is finished once ``unfinished`` has another name, under which it is removed; what a killed
-process has left of it is removed by the next.
+moving the rest. Until the first file is moved, the earlier run is the one that is read. Its files are first moved to
+``unfinished/replaced``; if a move fails, all of them are moved back. The run is finished once ``unfinished`` has
+another name, under which it is removed; what a killed process has left of it is removed by the next.
 
 Only files that a manifest of the folder lists are replaced or removed, and no link is followed. The manifest has the
 SHA-256 of every other file and of itself, so that no damaged or swapped file is used in silence.
@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 
-from demonet.atomic import PART, folder_locked, locked, replacing
+from demonet.atomic import folder_locked, locked, part_of, replacing, whole_of
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
@@ -34,7 +34,7 @@ from demonet.options import Reading
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
 from demonet.schema import Array, check_arrays, from_json, values_of
-from demonet.sealed import member, opened, read_sealed, sha256_of, to_json, write_sealed
+from demonet.sealed import Member, member, move, opened, read_sealed, remove, sha256_of, to_json, write_sealed
 from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
 from demonet.train.metrics import METRICS as METRICS_BY_NAME
 
@@ -46,11 +46,11 @@ LOGS = "tensorboard"
 FILES = (MODEL, CONFIG, METRICS, SPLIT, OPTIONS, PREDICTIONS, PAGE, CARD, ARRAYS)
 WORK, WHOLE, REQUEST, LOCK = "unfinished", "whole", "asked.json", ".lock"
 REPLACED = "replaced"  # in WORK: the files of the run before, until they are removed
-_DONE = f".{WORK}{PART}"  # WORK, while it is removed
+_DONE = part_of(WORK)  # WORK, while it is removed
 _OURS = "|".join(map(re.escape, (*FILES, MANIFEST)))
-_TEMPORARY = re.compile(  # what is in WORK, by its path
-    rf"\.?({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)({PART})?"
-    rf"|checkpoint-\d+\.safetensors/[^/]+|({WHOLE}|{REPLACED})(/\.?({_OURS})({PART})?|/{LOGS}(/.+)?)?",
+_TEMPORARY = re.compile(  # what is in WORK, by its path; of a file that is written, without the checksum in its name
+    rf"({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)"
+    rf"|checkpoint-\d+\.safetensors/[^/]+|({WHOLE}|{REPLACED})(/({_OURS})|/{LOGS}(/.+)?)?",
     re.DOTALL,
 )
 FORMAT = "demonet-run-3"
@@ -70,7 +70,7 @@ _IDS = ("bytes", "offsets")
 
 _READ = (ARRAYS, CONFIG, METRICS)  # by every command
 _USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
-_START_AGAIN = Hint("{overwrite} starts again", overwrite=True)
+_MOVE_AWAY = "use a new folder, or move it away"
 # What files have in every version; used where there is no manifest to check them by.
 _CONFIG_KEYS: dict[str, Any] = {"name": str, "task": str, "metric": str, "sizes": dict, "seed": int, "versions": dict}
 _CONFIG_KEYS |= {"reading": dict, "asked": dict, "estimator": dict}
@@ -134,8 +134,7 @@ def check_listed(out: Path, names: Iterable[str], *manifests: dict[str, str]) ->
         path, known = member(out, name), [manifest[name] for manifest in manifests if name in manifest]
         if path.exists() and not (path.is_file() and sha256_of(path) in known):
             problem = "changed since it was written" if known else "no manifest of this folder lists this file"
-            hint = "use a new folder, or move the file away"
-            raise DemonetError(f"{problem}, so it is not replaced", file=path, hint=hint)
+            raise DemonetError(f"{problem}, so it is not replaced", file=path, hint=_MOVE_AWAY)
 
 
 def _check_temporary(work: Path) -> None:
@@ -143,12 +142,16 @@ def _check_temporary(work: Path) -> None:
     if not member(work.parent, work.name).exists():
         return
     paths = [member(Path(root), name) for root, *names in os.walk(work) for name in (*names[0], *names[1])]
-    strange = [path for path in paths if not _TEMPORARY.fullmatch(path.relative_to(work).as_posix())]
+    names = {path: path.with_name(whole_of(path.name)).relative_to(work).as_posix() for path in paths}
+    strange = [path for path, name in names.items() if not _TEMPORARY.fullmatch(name)]
     if work.name == WORK and work / REQUEST not in paths:  # the first file that is written
-        strange += [path for path in paths if path.name != f".{REQUEST}{PART}"]
+        strange += [path for path in paths if path.name != part_of(REQUEST)]
     if strange or not work.is_dir():
-        hint = "use a new folder, or move it away"
-        raise DemonetError("not written by a run, so it is not removed", file=min(strange, default=work), hint=hint)
+        problem = "not written by a run, so it is not removed"
+        raise DemonetError(problem, file=min(strange, default=work), hint=_MOVE_AWAY)
+    for path in paths:
+        if path.suffix == ".json" and path.parent == work:
+            read_sealed(path, _MOVE_AWAY)
 
 
 def _listed(folder: Path) -> dict[str, str]:
@@ -160,9 +163,11 @@ def _listed(folder: Path) -> dict[str, str]:
     return files
 
 
-def files_of(out: Path) -> list[Path]:
-    """The files and folders of a run, whether there or not: nothing else is written over them."""
-    return [out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)]
+def files_of(out: Path, file: Path) -> list[Path]:
+    """What ``file`` must not replace: the files of the run ``out``, there or not, and of a run in its own folder."""
+    beside = Path(os.path.realpath(file)).parent
+    listed = [beside / name for name in _listed(beside)] if _is_whole(beside) else []
+    return [*(out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)), *listed]
 
 
 class RunFolder:
@@ -191,12 +196,12 @@ class RunFolder:
         if not file.exists():
             write_sealed(file, request)
         else:
-            check_same(read_sealed(file, _START_AGAIN), request, self.out)
+            check_same(read_sealed(file, _MOVE_AWAY), request, self.out)
 
     def split_result(self, number: int) -> dict[str, Any] | None:
         """The saved result of a split, if it is finished."""
         file = self.path(f"split-{number:03}.json")
-        return read_sealed(file, _START_AGAIN) if file.exists() else None
+        return read_sealed(file, _MOVE_AWAY) if file.exists() else None
 
     def save_split_result(self, number: int, result: dict[str, Any]) -> None:
         """Save the result of a finished split."""
@@ -226,25 +231,25 @@ class RunFolder:
         """Move every file to its place; files that only the manifest of an earlier run lists are removed."""
         if not self.ready:
             write_manifest(self.work / WHOLE)
-        with folder_locked(self.out, shared=False):
+        with folder_locked(self.out, WORK, shared=False):
             self._move()
 
     def _move(self) -> None:
         whole = self.work / WHOLE
         files, before = _listed(whole), _listed(self.out)
         _check_ours(self.out)  # again: training took its time
-        with moves() as move:
+        with moves(self.out) as moved:
             for name in (*sorted(before), MANIFEST) if before else ():
-                move(self.out, self.work / REPLACED, name)
+                moved(name, f"{WORK}/{REPLACED}/{name}")
             for name in (*sorted(files), MANIFEST):
-                move(whole, self.out, name)
+                moved(f"{WORK}/{WHOLE}/{name}", name)
         self.discard()
         _remove_empty(self.out, before.keys() - files)
 
     def discard(self) -> None:
         """Remove all temporary files: at once by another name, then one by one."""
         if self.work.exists():
-            self.work.replace(self.out / _DONE)
+            move(member(self.out, WORK), member(self.out, _DONE))
             _remove(self.out / _DONE)
 
 
@@ -274,11 +279,11 @@ def open_folder(out: Path, state: State, *, overwrite: bool = False) -> Iterator
 @contextmanager
 def lock_folder(out: Path) -> Iterator[None]:
     """Lock the folder of a run for this process, and remove what killed processes have left in it."""
+    _check_there(out)
     with locked(member(out, LOCK)) as ours:
         if not ours:
             raise DemonetError("another process is using this folder", file=out)
-        for name in (PAGE, MANIFEST):
-            (out / f".{name}{PART}").unlink(missing_ok=True)
+        remove_listed(out, map(part_of, (PAGE, MANIFEST)))
         _check_temporary(out / _DONE)
         _remove(out / _DONE)
         yield
@@ -299,38 +304,38 @@ def _remove(path: Path) -> None:
 
 
 def remove_listed(out: Path, names: Iterable[str]) -> None:
-    """Remove files below a folder, and the folders between that are empty then; no link is followed."""
+    """Remove files below a folder, and the folders between that are empty then."""
     names = list(names)
     for name in names:
-        member(out, name).unlink(missing_ok=True)
+        remove(member(out, name))
     _remove_empty(out, names)
 
 
 def _remove_empty(out: Path, names: Iterable[str]) -> None:
     """Remove the folders that files of these names were in, where they are empty."""
     for name in names:
-        path = Path(member(out, name))
-        while (path := path.parent) != out and path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
+        while (name := name.rpartition("/")[0]) and (folder := member(out, name)).is_dir():
+            if any(folder.iterdir()):
+                break
+            remove(folder)
 
 
 @contextmanager
-def moves() -> Iterator[Callable[[Path, Path, str], None]]:
-    """Move files between folders by their names; if the block fails, all of them are where they were."""
-    done: list[tuple[Path, Path]] = []
+def moves(out: Path) -> Iterator[Callable[[str, str], None]]:
+    """Give files below a folder other names; if the block fails, all of them have their names again."""
+    done: list[tuple[Member, Member]] = []
 
-    def move(source: Path, target: Path, name: str) -> None:
-        old, new = Path(member(source, name)), Path(member(target, name))
+    def moved(name: str, target: str) -> None:
+        old, new = member(out, name), member(out, target)
         if old.exists():  # otherwise it was moved before a kill
-            new.parent.mkdir(parents=True, exist_ok=True)
-            old.replace(new)
+            move(old, new)
             done.append((old, new))
 
     try:
-        yield move
+        yield moved
     except BaseException:
         for old, new in reversed(done):
-            new.replace(old)
+            move(new, old)
         raise
 
 
@@ -351,22 +356,34 @@ def load_model_of(out: str | Path) -> tuple[Run, DEMONetEstimator]:
 
 def _of_one_run(out: Path, names: Iterable[str], load: Callable[[Path], Loaded]) -> Loaded:
     """What is loaded from these files, all of them of one run: nobody replaces them meanwhile."""
-    if not out.is_dir():
-        raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
-    with folder_locked(out, shared=True):
+    _check_there(out)
+    with folder_locked(out, WORK, shared=True):
         _check_finished(out)
         check_files(out, names)
         with values_of(out):
             return load(out)
 
 
+def _check_there(out: Path) -> None:
+    if not out.is_dir():
+        raise DemonetError("no such folder", file=out, hint="fit creates the folder of a run")
+
+
 def _check_finished(out: Path) -> None:
     """Refuse a folder without a finished run."""
     unfinished = state_of(out) == "interrupted"
-    moving = unfinished and (out / WORK / WHOLE / MANIFEST).exists()
-    if not (out / ARRAYS).is_file() or moving:
+    if not (out / ARRAYS).is_file() or (unfinished and _is_moving(out / WORK)):
         problem = "the run in this folder is not finished" if unfinished else "there is no run in this folder"
         raise DemonetError(problem, file=out, hint="continue it with fit and resume" if unfinished else None)
+
+
+def _is_moving(work: Path) -> bool:
+    """Whether some files of a run are in their place or out of it, and others are not yet."""
+    whole = work / WHOLE
+    if not (whole / MANIFEST).exists():  # not begun, or at its end
+        return False
+    replaced = any(path.is_file() for path in (work / REPLACED).rglob("*"))
+    return replaced or not all((whole / name).exists() for name in _listed(whole))
 
 
 def _load_run(out: Path) -> Run:
@@ -458,9 +475,9 @@ def write_manifest(folder: Path) -> None:
     """Write the manifest of all files in a folder; temporary files that a killed process has left are removed."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
     for path in files:
-        if path.name.endswith(PART):
+        if whole_of(path.name) != path.name:
             path.unlink()
-    names = [path.relative_to(folder).as_posix() for path in files if not path.name.endswith(PART)]
+    names = [path.relative_to(folder).as_posix() for path in files if whole_of(path.name) == path.name]
     checksums = {name: sha256_of(member(folder, name)) for name in names}
     write_sealed(member(folder, MANIFEST), {"format": _MANIFEST, "files": checksums})
 

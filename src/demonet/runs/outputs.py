@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demonet.atomic import replacing
+from demonet.errors import DemonetError, Hint
 from demonet.options import Decimal
 from demonet.runs.evaluate import shown
 from demonet.runs.facts import RunFacts, interval_text
 from demonet.runs.run import Run
-from demonet.runs.tables import Column, check_table, write_table
+from demonet.runs.tables import Column, check_table, header_of, write_table
 from demonet.train.metrics import Task
 from demonet.train.objective import decided
 
@@ -160,6 +161,40 @@ def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArr
         check_table(path, also=[".npy"])
         values = (Column(f"e{place}", embedding[:, place]) for place in range(embedding.shape[1]))
         write_table(path, [Column(noun, ids), *values])
+
+
+def check_output(path: Path, inputs: Iterable[str | Path | None], *, overwrite: bool, also: Sequence[str] = ()) -> None:
+    """Fail early if predictions or embeddings cannot be written to a file, or are not what is in it.
+
+    Args:
+        path, inputs, also: As for :func:`~demonet.runs.tables.check_table`.
+        overwrite: Replace whatever is in the file.
+    """
+    check_table(path, inputs, also=also)
+    if not overwrite and path.is_file() and path.stat().st_size and not _is_output(*header_of(path)):
+        hint = Hint("{overwrite} replaces it", overwrite=True)
+        raise DemonetError("exists, and has no columns of predictions or embeddings", file=path, hint=hint)
+
+
+def _is_output(noun: str = "", *names: str) -> bool:
+    """Whether these are columns of :func:`prediction_columns`, or of embeddings, and nobody else's.
+
+    Several numbers without labels beside them might be anybody's.
+
+    >>> _is_output("node", "label", "part", "prediction", "confidence", "yes", "no"), _is_output("node", "e0", "e1")
+    (True, True)
+    >>> _is_output("node", "label", "part"), _is_output("node", "width", "height"), _is_output()
+    (False, False, False)
+    """
+    end = names.index("part") if "part" in names else 0
+    labels = names[:end] if all(name == "label" or name.endswith(" label") for name in names[:end]) else ()
+    rest = names[end + 1 :] if labels else names
+    rest = rest[:-1] if rest[-1:] == ("reasons",) else rest
+    half = len(rest) // 2
+    numbers = len(labels) > 1 and labels == tuple(f"{name} label" for name in rest)
+    tags = half > 0 and rest[half:] == tuple(f"{name} probability" for name in rest[:half])
+    embedding = len(rest) > 0 and rest == tuple(f"e{place}" for place in range(len(rest)))
+    return noun in ("node", "graph") and (rest[:1] == ("prediction",) or numbers or tags or embedding)
 
 
 def model_card(run: Run) -> str:

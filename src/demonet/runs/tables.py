@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,10 @@ from demonet.options import Decimal
 
 BLOCK = 1 << 14  # rows that are text at once
 _SHEET = (1 << 20, 1 << 14)  # rows and columns that a sheet may have
+_TITLE = "demonet"
 _CELL_TEXT = 32_767  # characters that a cell may have
 _SEPARATORS = {".": ",", ",": ";"}  # between columns, by decimal mark
+_HEADER = 1 << 24  # characters in which the first row of a CSV file is
 _EXACT = 10**15  # whole numbers of up to 15 digits are exact in a cell
 
 
@@ -130,7 +134,7 @@ def write_excel(path: Path, columns: Sequence[Column]) -> None:
         problem = f"{count + 1:,} rows and {len(columns):,} columns, but a sheet has {_SHEET[0]:,} and {_SHEET[1]:,}"
         raise DemonetError(problem, file=path, hint="write .csv or .parquet")
     book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("demonet")
+    sheet = book.create_sheet(_TITLE)
     sheet.freeze_panes = "A2"
     sheet.auto_filter.ref = f"A1:{openpyxl.utils.get_column_letter(len(columns))}{count + 1}"
 
@@ -166,6 +170,25 @@ def check_table(path: Path, inputs: Iterable[str | Path | None] = (), *, also: S
     if suffix == ".xlsx":
         import_openpyxl(path)
     check_file(path, inputs=[name and split_table(Path(name))[0] for name in inputs])
+
+
+def header_of(path: Path) -> list[str]:
+    """The names of the columns of a table, if :func:`write_table` can have written it."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            from pyarrow import parquet
+
+            return list(parquet.read_schema(path).names)
+        if path.suffix.lower() == ".xlsx":
+            book = import_openpyxl(path).load_workbook(path, read_only=True)
+            with closing(book):
+                return [str(name) for name in next(book[_TITLE].iter_rows(max_row=1, values_only=True))]
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            text = stream.read(_HEADER)
+        found = (next(csv.reader(io.StringIO(text), delimiter=mark), []) for mark in _SEPARATORS.values())
+        return max(found, key=len)
+    except Exception:  # whatever libraries raise about a file of something else
+        return []
 
 
 def write_table(path: Path, columns: Sequence[Column], excel: Decimal | None = None) -> None:
