@@ -242,9 +242,14 @@ def _replaced(x: torch.Tensor, rows: Any, slots: list[int] | None, values: Any) 
     if x.layout == torch.strided:
         x[np.ix_(list(rows), slots or [])] = torch.from_numpy(values).to(x)
         return x
-    matrix = sparse.lil_array(to_rows(x))
-    matrix[np.ix_(list(rows), slots or [])] = values
-    return to_torch(sparse.csr_array(matrix), x.dtype)
+    matrix, item, column = to_rows(x), np.array(list(rows), int), np.array(slots or [], int)
+    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    matrix.data[np.isin(owner, item) & np.isin(matrix.indices, column)] = 0.0
+    matrix.eliminate_zeros()
+    block = np.broadcast_to(values, (len(item), len(column)))
+    i, j = np.nonzero(block)
+    new = sparse.csr_array((block[i, j], (item[i], column[j])), shape=matrix.shape)
+    return to_torch(matrix + new, x.dtype)
 
 
 def _pooled(graphs: Sequence[Data]) -> Data:
