@@ -9,7 +9,7 @@ import pytest
 
 import demonet
 from demonet.cli import app
-from demonet.cli.console import Heartbeat, spelling
+from demonet.cli.console import Heartbeat, console_progress, spelling
 from demonet.errors import DemonetError, DemonetWarning, Hint
 
 HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "networkx", "pyarrow", "plotly")
@@ -118,3 +118,17 @@ def test_a_long_step_is_not_silent(capsys):
             said = capsys.readouterr().err
     assert said.startswith("still fitting machine, ")
     assert "1000 s left" in said
+
+
+def test_a_step_in_parts_says_how_many_are_done_and_what_is_left(capsys):
+    with Heartbeat(seconds=0.05) as heartbeat:
+        progress = console_progress(heartbeat)
+        progress.step("measuring what matters", 0, 1000)
+        time.sleep(0.01)
+        progress.step("measuring what matters", 1, 1000)
+        said, end = "", time.monotonic() + 30
+        while not said and time.monotonic() < end:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+    assert said.startswith("still measuring what matters (1 of 1000), ")
+    assert " s left" in said

@@ -1,5 +1,6 @@
 """The degree-specific node kernel against its definition, term by term and pair by pair, in float64."""
 
+import copy
 from dataclasses import replace
 from math import exp, log, sqrt
 
@@ -13,6 +14,7 @@ from tests.kernels.graphs import drawn_graphs, graph, path, permuted, star
 from torch_geometric.data import Data
 
 from demonet.closedform.nodes import NodeInputs, NodeRows, NodeSetting, kappa, products
+from demonet.features.structure import GivenSurroundings
 from demonet.nn.hashing import hash_functions
 
 FULL = NodeSetting(
@@ -59,6 +61,27 @@ def test_the_kernel_is_its_definition_for_degree_0_a_hub_and_unseen_degrees(sche
     s = replace(FULL, scheme=scheme, hash_size=4)
     naive = [[kernel_of(left, u, right, v, s) for v in range(6)] for u in range(10)]
     np.testing.assert_allclose(gram(left, right, s), naive, rtol=1e-12, atol=1e-12)
+
+
+def test_what_follows_from_edges_and_degrees_alone_is_computed_once(monkeypatch):
+    described, compared = [], []
+    columns, of_degrees = GivenSurroundings.columns, NodeSetting.kappa
+    monkeypatch.setattr(GivenSurroundings, "columns", lambda *of: described.append(of) or columns(*of))
+    monkeypatch.setattr(NodeSetting, "kappa", lambda *of: compared.append(of) or of_degrees(*of))
+    train = graph(6, [(0, 1), (0, 2), (0, 3), (1, 2)], np.random.default_rng(0).normal(size=(6, 3)))
+    inputs, other = NodeInputs().fit(train), copy.copy(train)
+    rows, other.x = inputs.transform(train), train.x + 1
+    np.testing.assert_array_equal(inputs.transform(other).structure, rows.structure)
+    assert len(described) == 1
+    other.edge_index = train.edge_index[:, 2:]
+    assert (inputs.transform(other).structure != rows.structure).any()
+    assert len(described) == 2
+    pair = rows.pair(rows, torch.float64, "cpu")
+    first = pair.gram(replace(FULL, height=0.0))
+    assert len(compared) == 2  # of the task and of the bias
+    assert not torch.equal(pair.gram(replace(FULL, height=0.0, degree=2.0)), first)
+    assert torch.equal(pair.gram(replace(FULL, height=0.0)), first)
+    assert len(compared) == 2
 
 
 def test_a_narrow_smooth_kernel_is_the_delta_and_a_wide_one_shares_all():

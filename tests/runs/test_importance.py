@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +11,13 @@ import torch
 from tests.runs.files import fit, roles, write_problem, write_table
 from torch_geometric.data import Data
 
+from demonet.cli.fit import summarise
 from demonet.data.splits import Split, fractions
 from demonet.methods.forest import NodeForest
 from demonet.options import Reading
+from demonet.report.run import run_page
 from demonet.runs import Settings, diagnosis, load_run
+from demonet.runs.facts import RunFacts
 from demonet.runs.importance import affordable, importance_facts
 from demonet.runs.inputs import read_inputs
 from demonet.train.metrics import METRICS
@@ -75,6 +79,32 @@ def test_a_run_keeps_importance_and_reasons(problem, monkeypatch):
     for item, told in run.metrics["reasons"].items():
         assert run.outputs[int(item)].max() >= np.sort(run.outputs.max(1))[-10]
         assert all("neighbour" in text or "joined to" in text for text in told)
+
+
+def test_when_the_time_is_over_the_run_ends_and_says_what_was_cut(problem, monkeypatch, capsys):
+    monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", lambda *of: [NodeForest("forest", columns="degree")])
+    run = fit(features="features.csv", settings=Settings(effort="quick", time_limit=1e-6))
+    assert run.metrics["importance"] == []
+    assert run.metrics["reasons"] == run.metrics["floors"] == {}
+    assert run.metrics["test_metric"] > 0.5
+    told = RunFacts(load_run("run")).cut
+    assert all(what in told for what in ("baselines (0 of ", "what matters (0 of ", "predictions (0 of "))
+    assert told in RunFacts(run).limits
+    summarise(run, Path("run"))
+    assert told in " ".join(capsys.readouterr().out.split())
+    run_page(run)
+
+
+def test_every_step_asks_for_time_and_is_cut_where_there_is_none(inputs):
+    split, asked = fractions(inputs.data.y, (0.3, 0.7, 0.0), 0, stratified=True), []
+
+    def go(done: int, total: int) -> bool:
+        asked.append((done, total))
+        return done < 3
+
+    rows = importance_facts(by_height, inputs, split, METRICS["log-loss"], "standard", 0, go=go)
+    assert [row["name"] for row in rows] == ["structure", "neighbours", "all columns", "degree"]
+    assert asked == [(done, 5) for done in range(4)]
 
 
 GENERATOR = np.random.default_rng(0)

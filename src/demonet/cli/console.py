@@ -179,7 +179,7 @@ class Heartbeat:
     """
 
     def __init__(self, seconds: float = SILENCE) -> None:
-        self.seconds, self.what, self.left = seconds, "reading", 0.0
+        self.seconds, self.what, self.left, self.counted = seconds, "reading", 0.0, ""
         self.begun = self.said = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
@@ -187,6 +187,11 @@ class Heartbeat:
     def now(self, what: str, left: float = 0.0) -> None:
         """Something else is being done, and this was said; about ``left`` seconds more are expected, if known."""
         self.what, self.left, self.begun, self.said = what, left, time.monotonic(), time.monotonic()
+        self.counted = ""
+
+    def count(self, done: int, total: int) -> None:
+        """So many of its parts are done, which tells how long the others will take."""
+        self.counted, self.left = f" ({done} of {total})", (time.monotonic() - self.begun) * total / done
 
     def heard(self) -> None:
         """Something was said about it."""
@@ -197,7 +202,7 @@ class Heartbeat:
             if time.monotonic() - self.said >= self.seconds:
                 passed = time.monotonic() - self.begun
                 left = f", about {self.left - passed:.0f} s left in all" if self.left > passed else ""
-                say(f"still {self.what}, {passed:.0f} s{left}", err=True)
+                say(f"still {self.what}{self.counted}, {passed:.0f} s{left}", err=True)
                 self.heard()
 
     def __enter__(self) -> Self:
@@ -220,8 +225,11 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
             say(spelled or "", err=True)
             heartbeat.heard()
 
-        def step(self, what: str) -> None:
-            heartbeat.now(what)
+        def step(self, what: str, done: int = 0, total: int = 0) -> None:
+            if done:
+                heartbeat.count(done, total)
+            else:
+                heartbeat.now(what)
 
         def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
             say(f"{done}/{total} {method}, split {split + 1}: {result}", err=True)

@@ -113,4 +113,6 @@ def summarise(run: Run, out: Path) -> None:
         say(f"{len(members)} of {len(facts.candidates)} candidates have a weight: {best}{rest}")
     if facts.degree:
         say(f"Does the degree matter? {facts.degree}")
+    if facts.cut:
+        say(facts.cut)
     say(f"Wrote {out}: open {out / 'report.html'}; predictions are in {out / 'predictions.csv'}.")

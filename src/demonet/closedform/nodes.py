@@ -31,6 +31,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
 from demonet.data.rows import Rows, pack, to_rows, to_torch, unpack
+from demonet.degree.keep import Memo
 from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import adjacency as adjacency_of
@@ -56,8 +57,9 @@ QUANTILES = 512
 ADDITIVE_WIDTH = 0.2  # in deviations of a descriptor's ranks
 ENTRIES = 2**26  # of sparse rows that are made dense at once
 DENSE = 0.05  # share of entries from which on dense products are faster
-KEPT = 2**24  # entries up to which the additive kernel, the slowest term, is kept for other settings
+KEPT = 2**24  # entries up to which the additive kernel and those of degrees are kept for other settings
 CACHED = 2**17  # entries of a kernel that stay in a processor's cache while they are computed
+_LAST: Memo[Array] = Memo()  # descriptors of the last graph, for the same edges with other attributes
 
 
 def kappa(
@@ -265,9 +267,12 @@ class NodePair(Pair):
     def _hop(self, hop: int) -> Tensor:
         return self._once(hop, lambda: self._products(self.left.near[hop], self.right.near[hop]))
 
-    def _degrees(self, name: str) -> tuple[Tensor, Tensor]:
+    def _kappa(self, s: NodeSetting, name: str) -> Tensor:
         left, right = (torch.from_numpy(getattr(view, name)).to(self.device) for view in (self.left, self.right))
-        return left, right
+        if len(left) * len(right) > KEPT:
+            return s.kappa(left, right, self.dtype)
+        key = name, s.scheme, s.width, s.hash_size, s.hash_seed
+        return self._once(key, lambda: s.kappa(left, right, self.dtype))
 
     def terms(self, s: NodeSetting) -> Iterator[tuple[str, Tensor]]:
         """The kernel term by term: seed, shared, degree (together ``map`` under a map), bias, structure, constant."""
@@ -276,7 +281,7 @@ class NodePair(Pair):
         else:
             yield from self._linear(s)
         if s.bias:
-            yield "bias", s.bias * s.kappa(*self._degrees("degree"), self.dtype)
+            yield "bias", s.bias * self._kappa(s, "degree")
         if s.structure or s.additive:
             yield "structure", self._structural(s)
         yield from self._constant(s)
@@ -290,7 +295,7 @@ class NodePair(Pair):
                 near = near + s.hop * self._hop(1)
             yield "shared", s.shared * near
             if s.degree:
-                yield "degree", s.degree * s.kappa(*self._degrees("task"), self.dtype) * near
+                yield "degree", s.degree * self._kappa(s, "task") * near
 
     def _structural(self, s: NodeSetting) -> Tensor:
         left, right = (dense(view.structure, self.dtype, self.device) for view in (self.left, self.right))
@@ -428,7 +433,7 @@ class NodeInputs:
         size = float(near.nnz if is_sparse(near) else near.size) / max(1, len(degree)) * adjacency.nnz
         if size > MAX_PRODUCTS:
             self.info["hops"] = 1
-        for i, column in enumerate(self._descriptors(adjacency, degree).T):
+        for i, column in enumerate(self._descriptors(data, adjacency, degree).T):
             self.arrays[f"rank{i}"] = np.stack(ranks(column))
         return self
 
@@ -448,7 +453,7 @@ class NodeInputs:
             near.append(normalize(adjacency @ near[0]))
         columns = [
             np.interp(column, *self.arrays[f"rank{i}"])
-            for i, column in enumerate(self._descriptors(adjacency, degree).T)
+            for i, column in enumerate(self._descriptors(data, adjacency, degree).T)
         ]
         structure = math.sqrt(12) * (np.stack(columns, 1) - 0.5)
         return NodeRows(own, tuple(near), degree, degree, structure)
@@ -463,9 +468,15 @@ class NodeInputs:
             return (x - self.arrays["mean"]) / (self.arrays["scale"] * math.sqrt(x.shape[1]))
         return term_rows(x, self.arrays["idf"], kind) if kind in ("counts", "weights") else normalize(x)
 
-    def _descriptors(self, adjacency: sparse.csr_array, degree: Array) -> Array:
+    def _descriptors(self, data: Data, adjacency: sparse.csr_array, degree: Array) -> Array:
         names = DESCRIPTORS if self.info["triangles"] else DESCRIPTORS[:-1]
-        return settled(GivenSurroundings(adjacency, degree).columns(names))
+
+        def make() -> Array:
+            return settled(GivenSurroundings(adjacency, degree).columns(names))
+
+        found = _LAST.get([data.edge_index, data.get("edge_weight")], make, facts=(len(degree), names))
+        assert found is not None
+        return found
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """All that was learned: a part for JSON and a part for safetensors."""

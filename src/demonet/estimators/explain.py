@@ -24,7 +24,7 @@ from demonet.data.ids import ids_of
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 from demonet.estimators.models import KernelModel, NetworkModel
-from demonet.estimators.reasons import Reason, explain_items
+from demonet.estimators.reasons import Go, Reason, explain_items, unlimited
 from demonet.nn.conv import DEMOConv
 from demonet.nn.models import NodeDEMONet
 from demonet.nn.weights import DegreeWeights
@@ -121,6 +121,7 @@ def fitted_reasons(
     outputs: Sequence[int],
     names: Sequence[str] | None = None,
     budget: float | None = None,
+    go: Go = unlimited,
 ) -> list[list[Reason]]:
     """What moved the predictions of some items, see :func:`~demonet.estimators.reasons.explain_items`."""
     known = fitted.model.known_targets(items)
@@ -140,6 +141,7 @@ def fitted_reasons(
         labels=labels,
         with_edges=has_other_edges(fitted),
         budget=budget,
+        go=go,
     )
 
 

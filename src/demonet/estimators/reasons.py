@@ -12,6 +12,7 @@ loses is reported.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -31,6 +32,7 @@ from demonet.data.rows import to_rows, to_torch
 Array = NDArray[Any]
 COSTS = {"column": 1 / 3, "columns": 1 / 3, "label": 0.1}  # of a prediction with the same edges, beside one with others
 Predict = Callable[[Any, Array | None], Array]  # from a graph or graphs, and some items or None for all, to outputs
+Go = Callable[[int, int], bool]  # told how many of how many predictions or baselines are done: whether to go on
 MOST = 8  # columns, neighbours and labels each that are tried for one item
 SHOWN, LITTLE = 3, 0.2  # reasons in a sentence, and the share of all columns that makes a single one worth telling
 SIMILAR = 5  # items of similar degree that change places
@@ -122,6 +124,11 @@ class _Edit:
         return self.reason.kind in ("neighbour", "neighbours", "node")
 
 
+def unlimited(done: int, total: int) -> bool:
+    """A :data:`Go` that always goes on."""
+    return True
+
+
 def explain_items(
     predict: Predict,
     items: Any,
@@ -134,6 +141,7 @@ def explain_items(
     with_edges: bool = True,
     most: int = MOST,
     budget: float | None = None,
+    go: Go = unlimited,
 ) -> list[list[Reason]]:
     """For each item, what moved its prediction, the largest effect first; what has no effect is left out.
 
@@ -150,27 +158,35 @@ def explain_items(
         with_edges: Whether the model has an answer for other edges.
         most: How many columns, neighbours and labels are tried for an item.
         budget: How many predictions with other edges this may take; others count as in :data:`COSTS`.
+        go: Asked before each prediction.
     """
-    nodes, wanted, left = isinstance(items, Data), dict(zip(map(int, rows), outputs, strict=True)), budget
+    nodes, wanted = isinstance(items, Data), dict(zip(map(int, rows), outputs, strict=True))
+    left = math.inf if budget is None else budget
     if not nodes:
         items, wanted = [items[row] for row in wanted], dict(enumerate(wanted.values()))
     columns = columns_of(items if nodes else items[0], names)
     usual = _usual(items if nodes else _pooled(items), columns)
-    base, found = predict(items, np.array(list(wanted), int)), {item: list[Reason]() for item in wanted}
-    before = {item: base[place, output] for place, (item, output) in enumerate(wanted.items())}
     edits = {item: _edits(items, item, columns, usual, known, labels, most) for item in wanted}
     groups = _apart(items, list(wanted)) if nodes else [list(wanted)]
+    turns: list[list[_Edit]] = []
     for other_edges in (False, True) if with_edges else (False,):
         for group in groups:
             asked = [[edit for edit in edits[item] if edit.changes_edges == other_edges] for item in group]
             for turn in ([edit for edit in turn if edit] for turn in zip_longest(*asked)):
-                left = None if left is None else left - max(COSTS.get(edit.reason.kind, 1.0) for edit in turn)
-                if left is not None and left < 0:
-                    break
-                without = predict(_without(items, turn, known), np.array([edit.item for edit in turn]))
-                for edit, outputs in zip(turn, without, strict=True):
-                    effect = before[edit.item] - outputs[wanted[edit.item]]
-                    found[edit.item].append(edit.reason._replace(effect=float(effect)))
+                left -= max(COSTS.get(edit.reason.kind, 1.0) for edit in turn)
+                turns += [turn] if left >= 0 else []
+    found = {item: list[Reason]() for item in wanted}
+    if not go(0, len(turns)):
+        return list(found.values())
+    base = predict(items, np.array(list(wanted), int))
+    before = {item: base[place, output] for place, (item, output) in enumerate(wanted.items())}
+    for done, turn in enumerate(turns):
+        if done and not go(done, len(turns)):
+            break
+        without = predict(_without(items, turn, known), np.array([edit.item for edit in turn]))
+        for edit, outputs in zip(turn, without, strict=True):
+            effect = before[edit.item] - outputs[wanted[edit.item]]
+            found[edit.item].append(edit.reason._replace(effect=float(effect)))
     least = 1e-6 * float(np.abs(base).max(initial=1e-12))
     kept = ([reason for reason in reasons if abs(reason.effect) > least] for reasons in found.values())
     return [sorted(reasons, key=lambda reason: -abs(reason.effect)) for reasons in kept]
@@ -242,9 +258,14 @@ def _replaced(x: torch.Tensor, rows: Any, slots: list[int] | None, values: Any) 
     if x.layout == torch.strided:
         x[np.ix_(list(rows), slots or [])] = torch.from_numpy(values).to(x)
         return x
-    matrix = sparse.lil_array(to_rows(x))
-    matrix[np.ix_(list(rows), slots or [])] = values
-    return to_torch(sparse.csr_array(matrix), x.dtype)
+    matrix, item, column = to_rows(x), np.array(list(rows), int), np.array(slots or [], int)
+    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    matrix.data[np.isin(owner, item) & np.isin(matrix.indices, column)] = 0.0
+    matrix.eliminate_zeros()
+    block = np.broadcast_to(values, (len(item), len(column)))
+    i, j = np.nonzero(block)
+    new = sparse.csr_array((block[i, j], (item[i], column[j])), shape=matrix.shape)
+    return to_torch(matrix + new, x.dtype)
 
 
 def _pooled(graphs: Sequence[Data]) -> Data:

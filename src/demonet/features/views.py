@@ -180,7 +180,7 @@ class NodeView:
         if "graph.indptr" not in self.arrays:
             return None
         own, fitted = _ids(self.data), self._fitted_ids()
-        found = Numbering(fitted).find(make_ids(own.tolist()))
+        found = Numbering(fitted).find(make_ids(own.tolist()) if own.dtype == object else own)
         if (found >= 0).sum() < max(1.0, SHARED_IDS * min(self.num_items, len(fitted))):
             return None
         counted = _count_nodes(own) and _count_nodes(fitted)

@@ -381,6 +381,12 @@ class RunFacts:
         return effect.get("verdict") or f"Not measured: {effect['skipped']}."
 
     @property
+    def cut(self) -> str:
+        """What a time limit has cut short; empty if nothing."""
+        found = [f"{what} ({done})" for what, done in (self.run.metrics.get("cut") or {}).items()]
+        return f"The time limit ended what was measured early: {', '.join(found)}." if found else ""
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many items have each class or label, or a number in each target column."""
         run = self.run
@@ -393,7 +399,7 @@ class RunFacts:
     @property
     def limits(self) -> list[str]:
         """What to keep in mind."""
-        run, limits = self.run, []
+        run, limits = self.run, [self.cut] if self.cut else []
         if self._better:
             limits.append(f"It does not beat {self._better.name!r} on this test: prefer the simpler model.")
         if run.metrics["split"]["test"] < FEW:

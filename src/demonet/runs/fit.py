@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.models import EnsembleModel, Model, NetworkModel
+from demonet.estimators.reasons import Go
 from demonet.features.views import LARGE
 from demonet.options import Reading, Settings
 from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
@@ -59,6 +61,7 @@ from demonet.schema import values_of
 from demonet.train.presets import Preset
 
 FITTING = 0.85  # share of a time limit by which candidates are fitted: tests, baselines and the page come after
+MEASURING = 0.97  # share by which baselines, the degree, importance and reasons are measured, as far as they are
 _PACKAGES = ("demonet", "torch", "torch_geometric", "numpy", "scikit-learn")
 
 
@@ -193,8 +196,9 @@ def _train_split(
         fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
     metric = replace(plan.metric, decision=fitted.saved.objective.decision)
-    progress.step("measuring simple baselines")
-    floors = floor_scores(inputs, split, plan.metric)
+    cut: dict[str, str] = {}
+    going = partial(_going, plan, progress, cut)
+    floors = floor_scores(inputs, split, plan.metric, going("simple baselines"))
     rules = {"strict": fitted.strict, "refit": fitted.refit}
     tested = {
         rule: None if rows is None else test_facts(inputs, rows, split, metric) | floors[rule]
@@ -224,15 +228,16 @@ def _train_split(
             progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
-            left = math.inf if plan.settings.time_limit is None else plan.settings.time_limit - _passed(plan)
-            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed, left)
-        progress.step("measuring what matters")
+            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed, _left(plan))
         short = plan.model == "network" or plan.settings.time_limit is not None
         judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
-        seed, edges = plan.settings.seed, has_other_edges(fitted.saved)
-        result["importance"] = importance_facts(judge.outputs, inputs, split, metric, effort, seed, edges=edges)
-        result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort)
+        seed, edges, go = plan.settings.seed, has_other_edges(fitted.saved), going("what matters")
+        result["importance"] = importance_facts(judge.outputs, inputs, split, metric, effort, seed, edges=edges, go=go)
+        go = going("reasons of predictions")
+        result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort, go)
         fitted.saved.save(folder.path(MODEL))
+    if cut:
+        result["cut"] = cut
     result.setdefault("seconds", round(time.monotonic() - start, 3))
     folder.save_split_result(number, result)
     folder.forget(_checkpoint(number))
@@ -345,6 +350,25 @@ def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) ->
 def _passed(plan: Plan) -> float:
     """Seconds of a time limit that have passed."""
     return time.monotonic() - plan.began
+
+
+def _left(plan: Plan) -> float:
+    """Seconds that are left to measure in."""
+    limit = plan.settings.time_limit
+    return math.inf if limit is None else MEASURING * limit - _passed(plan)
+
+
+def _going(plan: Plan, progress: RunProgress, cut: dict[str, str], what: str) -> Go:
+    """Shows how far a step is, and ends it with the time limit; ``cut`` is then told how far it came."""
+
+    def go(done: int, total: int) -> bool:
+        progress.step(f"measuring {what}", done, total)
+        if _left(plan) > 0:
+            return True
+        cut[what] = f"{done} of {total}"
+        return False
+
+    return go
 
 
 def _label(plan: Plan, number: int) -> str:

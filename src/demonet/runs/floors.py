@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from demonet import methods
 from demonet.data.splits import Split
+from demonet.estimators.reasons import Go, unlimited
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric
 from demonet.train.objective import value_of
@@ -22,7 +23,9 @@ FLOOR_NAMES = {"degree-knn": "degree only", "attribute-lr": "attributes only", "
 """What people read instead of the names of methods."""
 
 
-def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict[str, dict[str, float]]]:
+def floor_scores(
+    inputs: Inputs, split: Split, metric: Metric, go: Go = unlimited
+) -> dict[str, dict[str, dict[str, float]]]:
     """By rule: ``floors``, the test metric of each by name, and for classes ``floors_auc``; empty without a test part.
 
     The area under the ROC curve tells how good an order is. It is for classes of unequal size, where accuracy is not.
@@ -31,6 +34,7 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
         inputs: The targets, and the graph or graphs.
         split: The parts.
         metric: What is measured, and what validation chooses settings by; also, where it needs one, a decision.
+        go: Asked before each of them is fitted.
     """
     measured = {"floors": metric} | ({"floors_auc": METRICS["auc"]} if inputs.task == "classify" else {})
     found: dict[str, Any] = {rule: {key: {} for key in measured} for rule in ("strict", "refit")}
@@ -39,9 +43,12 @@ def floor_scores(inputs: Inputs, split: Split, metric: Metric) -> dict[str, dict
     items = inputs.data if isinstance(inputs.data, Data) else list(inputs.data)
     attributes = inputs.graphs[0].x is not None
     val, test, y = split.val.numpy(), split.test.numpy(), inputs.data.y.numpy()
-    for method in methods.every():
-        if not method.beside_fit or not method.applies(family_of(items), attributes=attributes, task=inputs.task):
-            continue
+    family, task = family_of(items), inputs.task
+    beside = [each for each in methods.every() if each.beside_fit]
+    beside = [each for each in beside if each.applies(family, attributes=attributes, task=task)]
+    for done, method in enumerate(beside):
+        if not go(done, len(beside)):
+            break
         fitted = method().fit(items, split, task=inputs.task, metric=metric)
         decision = metric.choose_decision(fitted.predict_proba().numpy()[val], y[val])
         judged = {"floors": replace(metric, decision=decision)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from demonet.data.rows import to_rows
 from demonet.data.splits import Split
 from demonet.estimators.core import Fitted
 from demonet.estimators.explain import fitted_reasons
-from demonet.estimators.reasons import Column, Predict, columns_of, in_words, shuffles
+from demonet.estimators.reasons import Column, Go, Predict, columns_of, in_words, shuffles, unlimited
 from demonet.options import Effort
 from demonet.runs.diagnosis import metric_of_items
 from demonet.runs.evaluate import percentiles
@@ -40,7 +41,15 @@ def affordable(inputs: Inputs, effort: Effort) -> float:
 
 
 def importance_facts(
-    predict: Predict, inputs: Inputs, split: Split, metric: Metric, effort: Effort, seed: int, *, edges: bool = True
+    predict: Predict,
+    inputs: Inputs,
+    split: Split,
+    metric: Metric,
+    effort: Effort,
+    seed: int,
+    *,
+    edges: bool = True,
+    go: Go = unlimited,
 ) -> list[dict[str, Any]]:
     """What the metric loses on validation items without the structure, the degree, or a column.
 
@@ -56,6 +65,7 @@ def importance_facts(
         effort: Bounds the number of predictions; columns that look most useful come first.
         seed: Of the permutations.
         edges: Whether the model has an answer for other edges.
+        go: Asked before each of them is shuffled.
     """
     rows, y, task = split.val.numpy(), inputs.data.y.numpy(), inputs.task
     count = affordable(inputs, effort)
@@ -63,19 +73,23 @@ def importance_facts(
     if len(rows) < 2 or count < 1:
         return []
     columns = _screened(inputs, split, int(SAME * count) // repeats)
+    total = 2 * edges + len(columns) + (len(columns) > 1)
+    if not go(0, total):
+        return []
     base, y = predict(inputs.data, rows), y[rows]
     generator, sign = np.random.default_rng(seed), 1 if metric.larger_is_better else -1
     draws = [generator.integers(0, len(rows), len(rows)) for _ in range(DRAWS)]
     before = _values(metric, task, y, base, [slice(None), *draws])
     found: dict[str, dict[str, Any]] = {}
-    for each in shuffles(predict, inputs.data, rows, columns, repeats=repeats, seed=seed, edges=edges):
+    shuffled = shuffles(predict, inputs.data, rows, columns, repeats=repeats, seed=seed, edges=edges)
+    for _, each in zip(takewhile(lambda done: not done or go(done, total), range(total)), shuffled, strict=False):
         parts = [[slice(None), *draws[number::repeats]] for number in range(repeats)]
         of_repeats = [_values(metric, task, y, *pair) for pair in zip(each.outputs, parts, strict=True)]
         value = np.mean([values[0] for values in of_repeats])
         after = [of_repeats[place % repeats][1 + place // repeats] for place in range(len(draws))]
         drawn = sign * (np.array(before[1:]) - after)
         found[each.name] = {"kind": each.kind, "value": sign * (before[0] - value), "drawn": drawn}
-    if edges:
+    if "neighbours" in found:
         whole, near = found["structure"], found["neighbours"]
         value, drawn = whole["value"] - near["value"], whole["drawn"] - near["drawn"]
         found["degree"] = {"kind": "degree", "value": value, "drawn": drawn}
@@ -114,7 +128,13 @@ def _screened(inputs: Inputs, split: Split, most: int) -> list[Column]:
 
 
 def reason_facts(
-    fitted: Fitted, inputs: Inputs, split: Split, outputs: Array, column: int | None, effort: Effort
+    fitted: Fitted,
+    inputs: Inputs,
+    split: Split,
+    outputs: Array,
+    column: int | None,
+    effort: Effort,
+    go: Go = unlimited,
 ) -> dict[str, Any]:
     """In words, what moved the answers for the items at the top of the page's list, by the index of the item.
 
@@ -125,10 +145,11 @@ def reason_facts(
         outputs: ``[items, outputs]`` of the model.
         column: The output to rank by; None for the most confident answers.
         effort: Bounds the number of predictions.
+        go: Asked before each of them.
     """
     score = outputs.max(1) if column is None else outputs[:, column]
     rows = first_items(score[:, None], parts_of(split, len(outputs)), EXPLAINED)
     explained = outputs[rows].argmax(1) if column is None else np.full(len(rows), column)
     given = fitted, inputs.data, rows.tolist(), explained.tolist(), inputs.columns
-    found = fitted_reasons(*given, budget=affordable(inputs, effort))
+    found = fitted_reasons(*given, budget=affordable(inputs, effort), go=go)
     return {str(row): in_words(why).split("; ") for row, why in zip(rows, found, strict=True) if why}

@@ -16,8 +16,8 @@ class RunProgress:
     def message(self, text: str) -> None:
         """Called when a step is finished."""
 
-    def step(self, what: str) -> None:
-        """Called when a step begins that may take long, with what is being done."""
+    def step(self, what: str, done: int = 0, total: int = 0) -> None:
+        """Called when a step begins that may take long, with what is being done; and when a part of it is done."""
 
     def cell(self, method: str, split: int, done: int, total: int, result: str) -> None:
         """Called when a cell of a comparison has ended, ``done`` of ``total``."""
