@@ -117,3 +117,13 @@ def write_tasks(folder: Path, motifs: int = MOTIFS) -> None:
     write_table(folder / "tags.csv", ("node", "corner", "foot", "odd, one"), tags)
     sides = [(node, level[kind] * 1000 + off, off) for (node, kind), off in zip(labels.items(), noise, strict=True)]
     write_table(folder / "sides.csv", ("node", "left", "right"), sides)
+
+
+def write_classes(*names: str, shares: list[float], follow: float = 0.2) -> None:
+    """Labels that follow the roles a little: a share ``follow`` of the feet has the first one."""
+    generator = np.random.default_rng(0)
+    kinds = {
+        node: names[0 if kind == "foot" and generator.random() < follow else generator.choice(len(names), p=shares)]
+        for node, kind in read_table(Path("labels.csv"))[1:]
+    }
+    write_table(Path("labels.csv"), ("node", "label"), kinds.items())

@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from sklearn import metrics as sk
+from tests.runs.files import fit, write_classes, write_problem
 from typer.testing import CliRunner
 
 from demonet import DemonetError, DemonetWarning, cli, methods
@@ -16,9 +19,10 @@ from demonet.atomic import part_of
 from demonet.cli.console import print_table
 from demonet.data.splits import thirds
 from demonet.data.synthetic import flip_graph
+from demonet.ensemble import Ensemble
 from demonet.methods.cost import Size
 from demonet.methods.simple import DegreeKNN
-from demonet.runs import Reading, RunProgress, compare
+from demonet.runs import Reading, RunProgress, Settings, compare
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.statistics import holm, paired
 from demonet.train.metrics import METRICS, metrics_for
@@ -122,9 +126,9 @@ def test_a_cell_without_a_metric_of_today_is_computed_again(problem, monkeypatch
     with monkeypatch.context() as before:
         before.setattr(compare, "metrics_for", lambda task: ["accuracy"])
         run("majority")
-    board, given = run("majority", settings={"metric": "auc"})
+    _, given = run("majority")
     assert len(given) == 3
-    assert board.rows[0].mean == 0.5
+    assert "auc" in json.loads(Path("out/cells/majority-000.json").read_text())["metrics"]
 
 
 def test_a_kill_at_the_first_file_blocks_nothing(problem):
@@ -331,7 +335,7 @@ def test_expensive_methods_are_left_out_with_a_row_unless_asked_for(problem, mon
 
 
 def asked():
-    settings = {"splits": 2, "seed": 0, "val": 0.2, "test": 0.2, "effort": "quick"}
+    settings = {"splits": 2, "seed": 0, "val": 0.2, "test": 0.2, "effort": "quick", "metric": None, "positive": None}
     reading = vars(Reading())
     return json.dumps({"files": ["edges.csv", "labels.csv", None], "reading": reading, "settings": settings})
 
@@ -391,15 +395,60 @@ def test_numbers_and_several_labels_are_compared(problem, refuses, labels, names
     assert "gcn" in str(refuses(lambda: compare_run("edges.csv", labels, out="o", comparing=only)))
 
 
-def test_the_metric_ranks_without_computing_again(problem):
-    accuracy, _ = run()
-    balanced, given = run(settings={"metric": "balanced"})
-    assert given == []
-    majority = {
-        board.about["metric"]: row for board in (accuracy, balanced) for row in board.rows if row.method == FEW[0]
-    }
-    assert majority["balanced"].mean == pytest.approx(1 / 3)  # one of three classes is always right
-    assert majority["accuracy"].mean > 0.4
+def test_a_comparison_by_another_metric_is_another_one(problem, refuses):
+    accuracy, _ = run("majority")
+    refuses(lambda: run("majority", settings={"metric": "balanced"}), "out", "metric", "overwrite")
+    balanced, given = run("majority", settings={"metric": "balanced"}, overwrite=True)
+    assert len(given) == 3
+    assert balanced.rows[0].mean == pytest.approx(1 / 3)  # one of three classes is always right
+    assert accuracy.rows[0].mean > 0.4
+
+
+def test_a_comparison_of_a_version_that_did_not_choose_by_the_metric_is_not_mixed_in(problem, monkeypatch, refuses):
+    about = compare._about
+
+    def before(*given):
+        found = about(*given)
+        return found | {"settings": {name: found["settings"][name] for name in ("seed", "val", "test", "effort")}}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "_about", before)
+        run("majority")
+    refuses(lambda: run("majority"), "out", "overwrite")
+    assert len(run("majority", overwrite=True)[1]) == 3
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("names", "asked", "metric"),
+    [
+        (["rare", "common"], {}, "average-precision"),
+        (["rare", "common"], {"metric": "average-precision", "positive": "common"}, "average-precision"),
+        (["rare", "common"], {"metric": "balanced"}, "balanced"),
+        (["a", "b", "c"], {}, "macro-f1"),
+        (["a", "b", "c"], {"metric": "accuracy"}, "accuracy"),
+    ],
+)
+def test_what_is_compared_is_what_fit_fits(problem, monkeypatch, names, asked, metric):
+    """The same split, model and baselines with the same choices and decisions, so the same test metric."""
+    write_problem(problem, motifs=40)
+    write_classes(*names, shares=[*[0.05] * (len(names) - 1), 1.05 - 0.05 * len(names)])
+    chosen, fit_ensemble = [], Ensemble.fit.__func__
+
+    def fitting(cls, *given, **options):
+        chosen.append((options.get("metric"), options.get("positive")))
+        return fit_ensemble(cls, *given, **options)
+
+    monkeypatch.setattr(Ensemble, "fit", classmethod(fitting))
+    same = {"reading": Reading(directed=False)}
+    fitted = fit(settings=Settings(model="auto", effort="quick", **asked), **same).metrics
+    board, _ = run("demonet-auto", "majority", "degree-knn", settings={"splits": 2, **asked}, **same)
+    assert board.about["metric"] == fitted["metric"] == metric
+    assert chosen[0] == chosen[1]
+    assert chosen[0][0] == metric
+    found = {row.method: row.values[0] for row in board.rows}
+    expected = {"demonet-auto": fitted["strict"]["test_metric"], **fitted["strict"]["floors"]}
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_metrics_are_those_of_the_test_part_by_scikit_learn():
@@ -407,11 +456,26 @@ def test_metrics_are_those_of_the_test_part_by_scikit_learn():
     split = thirds(data.y, 0, stratified=True)
     fitted = methods.get("structural-lr")().fit(data, split)
     metrics = {name: METRICS[name].of_class(0, 0) for name in metrics_for("classify")}
-    found = compare.measured(fitted, data.y, split.test, metrics)
+    found = compare.measured(fitted, data.y, split, METRICS["accuracy"], metrics)
     y, probability = data.y[split.test].numpy(), fitted.predict_proba()[split.test].numpy()
     assert found["auc"] == pytest.approx(sk.roc_auc_score(y, probability[:, 1]))
     assert found["average-precision"] == pytest.approx(sk.average_precision_score(y == 0, probability[:, 0]))
     assert found["accuracy"] == fitted.score(split.test, data.y)
+
+
+def test_predictions_of_all_metrics_are_those_made_for_the_one_that_ranks():
+    data = flip_graph(0, num_nodes=200)
+    split = thirds(data.y, 0, stratified=True)
+    fitted = methods.get("structural-lr")().fit(data, split)
+    probability = fitted.predict_proba() * torch.tensor([1.0, 0.2])
+    fitted._predicted = fitted.predict(), probability / probability.sum(1, keepdim=True)
+    balanced, y = METRICS["balanced"], data.y[split.test].numpy()
+    factors = np.array(balanced.choose_decision(fitted.predict_proba()[split.val].numpy(), data.y[split.val].numpy()))
+    predicted = (fitted.predict_proba()[split.test].numpy() * factors).argmax(1)
+    found = compare.measured(fitted, data.y, split, balanced, {name: METRICS[name] for name in metrics_for("classify")})
+    assert found["balanced"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
+    assert found["accuracy"] == pytest.approx(sk.accuracy_score(y, predicted))
+    assert found["accuracy"] != fitted.score(split.test, data.y)
 
 
 def test_a_loss_ranks_the_smallest_first_and_a_class_can_be_the_positive_one(problem, refuses):
@@ -419,14 +483,16 @@ def test_a_loss_ranks_the_smallest_first_and_a_class_can_be_the_positive_one(pro
     names = sorted({line.rsplit(",", 1)[1] for line in lines[1:]})
     two = [line.replace(f",{names[2]}", f",{names[1]}") for line in lines]
     Path("labels.csv").write_text("\n".join([*two, ""]))
-    board, _ = run(settings={"metric": "log-loss"})
+    board, _ = run(settings={"metric": "log-loss"}, out="loss")
     means = [row.mean for row in board.rows]
     assert means == sorted(means)
-    both = [run(settings={"metric": "average-precision", "positive": name})[0] for name in names[:2]]
+    asked = [{"metric": "average-precision", "positive": name} for name in names[:2]]
+    both = [run(settings=settings, out=f"out{number}")[0] for number, settings in enumerate(asked)]
     assert [board.about["title"] for board in both] == [f"average precision of {name!r}" for name in names[:2]]
     majority = [next(row.mean for row in board.rows if row.method == "majority") for board in both]
     assert sum(majority) == pytest.approx(1.0)  # the share of each class
-    assert run(settings={"metric": "average-precision"})[1] == []  # nothing is computed again
+    rarer = min(names[:2], key=lambda name: sum(line.endswith(f",{name}") for line in two))
+    assert run(settings={"metric": "average-precision"}, out=f"out{names.index(rarer)}")[1] == []  # the same comparison
     refuses(lambda: run(settings={"metric": "average-precision", "positive": "sphere"}), "sphere")
     refuses(lambda: run(settings={"metric": "accuracy", "positive": names[0]}), names[0])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn import metrics as sk
-from tests.runs.files import fit, roles, write_table
+from tests.runs.files import fit, write_classes
 
 from demonet import DEMONetClassifier, DemonetError
 from demonet.runs import Settings, predict_run
@@ -17,16 +17,6 @@ from demonet.train.metrics import METRICS, Metric
 from demonet.train.objective import value_of
 
 pytestmark = pytest.mark.usefixtures("few")
-
-
-def write_classes(*names, shares, follow=0.2):
-    """Labels that follow the roles a little: a share ``follow`` of the feet has the first one."""
-    generator = np.random.default_rng(0)
-    kinds = {
-        node: names[0 if kind == "foot" and generator.random() < follow else generator.choice(len(names), p=shares)]
-        for node, kind in roles()[1].items()
-    }
-    write_table(Path("labels.csv"), ("node", "label"), kinds.items())
 
 
 def written(part="test"):

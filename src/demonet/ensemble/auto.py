@@ -16,6 +16,7 @@ from demonet.errors import DemonetError
 from demonet.methods.base import Conditions, Items, Method, Predicted, Settings, register
 from demonet.methods.cost import Cost
 from demonet.methods.model import TASKS
+from demonet.train.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,13 @@ class Auto(Method):
     def _ensemble(self, data: Items, split: Split, seed: int, *, refit: bool) -> Ensemble:
         effort: Any = self.settings.effort
         options: dict[str, Any] = {"effort": effort, "seed": seed, "device": self.settings.device, "refit": refit}
+        if self.metric is not None:
+            options |= {"metric": self.metric.name, "positive": self.metric.positive}
         return Ensemble.fit(data, split, task=self.task, **options)
+
+    def decision(self, metric: Metric, y: Tensor, split: Split) -> tuple[float, ...]:
+        """That of the ensemble, for the metric that it was fitted with."""
+        return self.ensemble.decision
 
     def _outputs(self, found: Any) -> Predicted:
         outputs = torch.from_numpy(np.asarray(found))

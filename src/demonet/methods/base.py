@@ -101,6 +101,7 @@ class Method(ABC):
         on_device: Whether it computes on the device that holds the data; others need data on the CPU.
         defaults: The settings that its paper suggests; ``defaults.source`` is the citation.
         settings: The settings of this object.
+        metric: What settings are chosen by, in methods that read it; None for their own rule.
         chosen: What the validation part decided in :meth:`fit`, which :meth:`refit` keeps: a classifier with its
             settings, a number of epochs. None where nothing is to be decided.
         history: The learning curves of a network; None for other methods.
@@ -119,7 +120,7 @@ class Method(ABC):
     defaults: ClassVar[Settings]
     settings: Settings
     task: Task = "classify"
-    metric: Metric
+    metric: Metric | None = None
     chosen: Any = None
     history: History | None = None
 
@@ -154,7 +155,7 @@ class Method(ABC):
             split: Indices of the nodes or graphs of each part.
             seed: Seed of everything random.
             task: What the targets are, one of ``tasks``.
-            metric: What settings are chosen by, for methods that read it; by default that of the task.
+            metric: What settings are chosen by, for methods that read it; by default their own rule.
         """
         kind: Kind = "nodes" if isinstance(data, Data) else "graphs"
         if kind not in self.kinds:
@@ -164,15 +165,21 @@ class Method(ABC):
         objective = OBJECTIVES[task]()
         y = labels(data, objective)
         check_split(split, y)
-        self.task, self.metric, self.chosen = task, metric or METRICS[objective.metric], None
+        self.task, self.metric, self.chosen = task, metric, None
         self._classes = int(y.max()) + 1 if task == "classify" else 0
         self._predicted = self._fit(data, y, split, seed)
         return self
 
     def _judge(self, y: Any, outputs: Any) -> float:
         """How good ``[items, columns]`` probabilities or values are by the metric; larger is better."""
-        value = value_of(self.metric, self.task, y, outputs)
-        return -math.inf if value is None else value if self.metric.larger_is_better else -value
+        metric = self.metric or METRICS[OBJECTIVES[self.task].default_metric]
+        value = value_of(metric, self.task, y, outputs)
+        return -math.inf if value is None else value if metric.larger_is_better else -value
+
+    def decision(self, metric: Metric, y: Tensor, split: Split) -> tuple[float, ...]:
+        """What is best for the metric on validation items, see :meth:`Metric.choose_decision`."""
+        items = split.val.numpy()
+        return metric.choose_decision(self.predict_proba().cpu().numpy()[items], y.cpu().numpy()[items])
 
     def refit(self, data: Items, split: Split, seed: int = 0) -> Self:
         """A copy that is fitted on the training and validation part together, with what this one has ``chosen``.

@@ -19,7 +19,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -30,6 +30,7 @@ from torch_geometric.data import Data
 import demonet
 from demonet import methods as registry
 from demonet.atomic import part_of, whole_of
+from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
@@ -43,12 +44,13 @@ from demonet.runs.progress import RunProgress
 from demonet.runs.statistics import holm, paired
 from demonet.schema import values_of
 from demonet.sealed import canonical, member, move, read_sealed, remove, sha256_of, write_sealed
-from demonet.train.metrics import METRICS, Metric, find_metric, metrics_for, positive_class
+from demonet.train.metrics import METRICS, Metric, metrics_for
 from demonet.train.objective import value_of
 from demonet.train.recipes import family_of
 from demonet.workers import Engine, LocalEngine
 
 MOST_SECONDS = 60.0  # of one fit, by the estimate; a method that needs more is left out unless it is asked for
+ASKED = ("splits", "seed", "val", "test", "effort", "metric", "positive")  # what the cells depend on
 RECOMMENDED = "demonet-auto"  # what `fit` fits
 CELLS, ABOUT = "cells", "compare.json"
 TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
@@ -170,17 +172,15 @@ def compare_run(
     asked: dict[str, Any] = {
         "files": [None if name is None else str(name) for name in (edges, labels, features)],
         "reading": asdict(reading),
-        "settings": {name: getattr(comparing, name) for name in ("splits", "seed", "val", "test", "effort")},
+        "settings": {name: getattr(comparing, name) for name in ASKED},
     }
-    if comparing.metric is not None and comparing.metric not in list(METRICS):  # precision@K
-        asked["settings"]["metric"] = comparing.metric
     _plan.cache_clear()  # the files may have changed since the last call
     plan = _plan(canonical(asked))
     progress.message(plan.description)
-    ranked = _check(plan, comparing)
-    if comparing.metric is None and (decision := plan.metric_decision) is not None:
+    _check(plan, comparing)
+    if (decision := plan.metric_decision) is not None:
         progress.message(decision)
-    about = _about(plan, asked, comparing)
+    about = _about(plan, asked)
     _open(out, about, overwrite=overwrite)
     member(out, CELLS).mkdir(exist_ok=True)
     left_out = _left_out(plan, comparing)
@@ -200,12 +200,12 @@ def compare_run(
         jobs = min(comparing.jobs, len(todo))
         made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
         text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, comparing, ranked, progress, len(cells)):
+        for name, number, cell in _work(made, text, todo, failed, comparing, plan.metric, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
     with values_of(out / CELLS):
-        rows = _rows(wanted, found, failed, left_out, plan, ranked)
-    metric = _metrics(plan.inputs, comparing.metric)[ranked]
+        rows = _rows(wanted, found, failed, left_out, plan)
+    metric = plan.metric
     told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
     board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
     _write(out, about, board, page)
@@ -217,8 +217,8 @@ def _plan(asked: str) -> Plan:
     """The problem and its splits; in a worker, read once for all cells."""
     request = json.loads(asked)
     settings = request["settings"]
-    shares = {name: settings[name] for name in ("seed", "val", "test")}
-    made = Settings(task="auto", device="cpu", cv=settings["splits"], **shares)
+    same = {name: settings[name] for name in ("seed", "val", "test", "metric", "positive")}
+    made = Settings(task="auto", device="cpu", cv=settings["splits"], **same)
     edges, labels, features = request["files"]
     return make_plan(edges, labels, features, Reading(**request["reading"]), made)
 
@@ -229,13 +229,12 @@ def methods_for(inputs: Inputs) -> list[str]:
     return [name for name in registry.names() if registry.get(name).applies(family, attributes=attributes, task=task)]
 
 
-def _metrics(inputs: Inputs, also: str | None = None) -> dict[str, Metric]:
-    """Every metric of the task and one more, by key in a cell; one with a positive class, for each of two classes."""
-    found = {name: METRICS[name] for name in [*metrics_for(inputs.task), *([also] if also else [])]}
-    two = inputs.task == "classify" and len(inputs.names) == 2
-    for name in [name for name in found if METRICS[name].has_positive and two]:
-        found |= {f"{name} {number}": METRICS[name].of_class(number, inputs.names[number]) for number in (0, 1)}
-    return found
+def _metrics(plan: Plan) -> dict[str, Metric]:
+    """Every metric of the task and that of the plan; of two classes, for the positive one."""
+    found = {name: METRICS[name] for name in metrics_for(plan.inputs.task)}
+    if plan.inputs.task == "classify" and (positive := plan.ranked_by) is not None:
+        found = {name: metric.of_class(positive, plan.inputs.names[positive]) for name, metric in found.items()}
+    return found | {plan.metric.name: plan.metric}
 
 
 class Attempt(NamedTuple):
@@ -261,10 +260,10 @@ def perform(attempt: Attempt) -> dict[str, Any]:
     method, split = registry.get(attempt.method).under(conditions), plan.splits[attempt.number]
     meter = Meter()
     items, seed, task = data if isinstance(data, Data) else list(data), plan.settings.seed, plan.inputs.task
-    fitted = method.fit(items, split, seed + attempt.number, task=task)
+    fitted = method.fit(items, split, seed + attempt.number, task=task, metric=plan.chooses)
     seconds, memory = meter.seconds, meter.peak_memory_mb
     return {
-        "metrics": measured(fitted, y, split.test, _metrics(plan.inputs, settings.get("metric"))),
+        "metrics": measured(fitted, y, split, plan.metric, _metrics(plan)),
         "split": split.hash,
         "seconds": round(seconds, 3),
         "peak_memory_mb": round(memory, 1),
@@ -272,11 +271,12 @@ def perform(attempt: Attempt) -> dict[str, Any]:
 
 
 def measured(
-    fitted: registry.Method, y: Tensor, items: Tensor, metrics: Mapping[str, Metric]
+    fitted: registry.Method, y: Tensor, split: Split, metric: Metric, metrics: Mapping[str, Metric]
 ) -> dict[str, float | None]:
-    """Metrics of a fitted method on some items; None where a metric is not defined."""
-    known, outputs = y[items].numpy(), fitted.predict_proba()[items].numpy()
-    return {key: value_of(metric, fitted.task, known, outputs) for key, metric in metrics.items()}
+    """Metrics of a fitted method on the test part, of predictions made for one of them; None where not defined."""
+    known, outputs = y[split.test].numpy(), fitted.predict_proba()[split.test].numpy()
+    decision, task = fitted.decision(metric, y, split), fitted.task
+    return {name: value_of(replace(each, decision=decision), task, known, outputs) for name, each in metrics.items()}
 
 
 def _work(
@@ -285,12 +285,12 @@ def _work(
     todo: list[tuple[str, int]],
     failed: dict[str, str],
     comparing: Comparing,
-    ranked: str,
+    metric: Metric,
     progress: RunProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    limit, title = comparing.time_limit, METRICS[ranked.split()[0]].title
+    limit = comparing.time_limit
     deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
@@ -312,31 +312,22 @@ def _work(
                     waiting, done = [place for place in waiting if place[0] != name], done + len(dropped)
                     progress.cell(name, number, done, total, f"failed: {reason}")
                     continue
-                value = ended.outcome["metrics"][ranked]
-                progress.cell(
-                    name, number, done, total, title + (" undefined" if value is None else f" {shown(value)}")
-                )
+                value = ended.outcome["metrics"][metric.name]
+                told = "undefined" if value is None else shown(value)
+                progress.cell(name, number, done, total, f"{metric.title} {told}")
                 yield name, number, ended.outcome
     finally:
         engine.close()
 
 
-def _check(plan: Plan, comparing: Comparing) -> str:
-    """The key of the metric that ranks; a metric or methods that do not fit the task are refused."""
-    task, metric = plan.inputs.task, comparing.metric or plan.metric.name
-    find_metric(metric, task)
+def _check(plan: Plan, comparing: Comparing) -> None:
+    """Refuse methods that do not fit the task."""
     fitting = methods_for(plan.inputs)
     for name in comparing.methods or ():
         if name not in fitting:
             what = f"{plan.inputs.kind} with attributes" if "attributes" in name else plan.inputs.kind
             hint = f"choose from {', '.join(fitting)}"
             raise DemonetError(f"{name} does not apply to these {what}", argument="methods", hint=hint)
-    if task != "classify":
-        if comparing.positive is not None:
-            raise DemonetError(f"{comparing.positive!r} with the task {task!r}", argument="positive")
-        return metric
-    positive = positive_class(metric, plan.inputs.names, plan.inputs.counts, comparing.positive)
-    return metric if positive is None else f"{metric} {positive}"
 
 
 def _left_out(plan: Plan, comparing: Comparing) -> dict[str, str]:
@@ -349,9 +340,10 @@ def _left_out(plan: Plan, comparing: Comparing) -> dict[str, str]:
     return {name: f"about {seconds:,.0f} s for each split" for name, seconds in found.items() if seconds > MOST_SECONDS}
 
 
-def _about(plan: Plan, asked: dict[str, Any], comparing: Comparing) -> dict[str, Any]:
-    """What identifies a comparison: data, splits and program. More splits or methods are the same comparison."""
+def _about(plan: Plan, asked: dict[str, Any]) -> dict[str, Any]:
+    """What identifies a comparison: data, splits, metric and program. More splits or methods are the same one."""
     settings = {name: value for name, value in asked["settings"].items() if name != "splits"}
+    settings |= {"metric": plan.chooses and plan.chooses.name, "positive": plan.positive}
     return {
         "name": plan.inputs.name,
         "kind": plan.inputs.kind,
@@ -382,7 +374,11 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
             return
         if not overwrite:
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
-            raise DemonetError("the folder holds a comparison of other files or settings", file=out, hint=hint)
+            raise DemonetError(
+                "the folder holds a comparison of other files, by another metric or with other settings",
+                file=out,
+                hint=hint,
+            )
         names = list(dict.fromkeys((*before["earlier"], *before["files"], *_cells_of(out))))
         with moves(out) as moved:
             for name in (*names, ABOUT):
@@ -483,16 +479,15 @@ def _rows(
     failed: dict[str, str],
     left_out: dict[str, str],
     plan: Plan,
-    ranked: str,
 ) -> list[Row]:
-    split, splits, metric = plan.splits[0], len(plan.splits), METRICS[ranked.split()[0]]
+    split, splits, metric = plan.splits[0], len(plan.splits), plan.metric
     sign, (least, most_value) = 1 if metric.larger_is_better else -1, metric_range(metric)
     ratio = split.test.numel() / max(1, split.train.numel() + split.val.numel())
     values = {
         name: {
-            number: cell["metrics"][ranked]
+            number: cell["metrics"][metric.name]
             for (owner, number), cell in found.items()
-            if owner == name and cell["metrics"][ranked] is not None
+            if owner == name and cell["metrics"][metric.name] is not None
         }
         for name in wanted
     }

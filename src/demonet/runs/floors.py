@@ -42,7 +42,7 @@ def floor_scores(
         return found
     items = inputs.data if isinstance(inputs.data, Data) else list(inputs.data)
     attributes = inputs.graphs[0].x is not None
-    val, test, y = split.val.numpy(), split.test.numpy(), inputs.data.y.numpy()
+    test, y = split.test.numpy(), inputs.data.y.numpy()
     family, task = family_of(items), inputs.task
     beside = [each for each in methods.every() if each.beside_fit]
     beside = [each for each in beside if each.applies(family, attributes=attributes, task=task)]
@@ -50,8 +50,7 @@ def floor_scores(
         if not go(done, len(beside)):
             break
         fitted = method().fit(items, split, task=inputs.task, metric=metric)
-        decision = metric.choose_decision(fitted.predict_proba().numpy()[val], y[val])
-        judged = {"floors": replace(metric, decision=decision)}
+        judged = {"floors": replace(metric, decision=fitted.decision(metric, inputs.data.y, split))}
         for rule, one in {"strict": fitted, "refit": fitted.refit(items, split)}.items():
             outputs = one.predict_proba().numpy()[test]
             for key, each in (measured | judged).items():

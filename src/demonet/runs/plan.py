@@ -111,6 +111,12 @@ class Plan:
         return int(self.inputs.counts[1] <= self.inputs.counts[0])
 
     @property
+    def chooses(self) -> Metric | None:
+        """The metric, if methods choose by it; None if it is the task's default, which leaves them their own rule."""
+        default = OBJECTIVES[self.inputs.task].default_metric
+        return self.metric if self.settings.metric or self.metric.name != default else None
+
+    @property
     def request(self) -> dict[str, Any]:
         """What identifies this run: every setting but the number of processes, and the checksums of its files."""
         settings = vars(self.settings) | {"device": self.settings.uses, "split": None, "model": self.model}

@@ -47,6 +47,7 @@ class Metric:
             for it, so that validation has to choose another rule: see :meth:`choose_decision`.
         decision: What predictions are made by: factors by which probabilities of classes are multiplied before the
             largest is predicted, or the threshold of each label; empty for factors of 1, or thresholds of 0.5.
+        positive: The number of the positive class, after :meth:`of_class`.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Metric:
     has_positive: bool = False
     needs_decision: bool = False
     decision: tuple[float, ...] = ()
+    positive: int | None = None
 
     def of_class(self, positive: int, name: object) -> Metric:
         """The metric with the class number ``positive`` of two as the positive one, and with ``name`` in its title.
@@ -71,7 +73,7 @@ class Metric:
             return function(1 - y, predicted[:, ::-1] if predicted.ndim == 2 else 1 - predicted, weight)
 
         functions = {**self.functions, "classify": function if positive else of_first}
-        return replace(self, title=f"{self.title} of {name!r}", functions=functions)
+        return replace(self, title=f"{self.title} of {name!r}", functions=functions, positive=positive)
 
     def choose_decision(self, outputs: Array, y: Array) -> tuple[float, ...]:
         """The :attr:`decision` that is best by this metric on validation items, of equals the first.
