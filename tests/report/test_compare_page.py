@@ -7,16 +7,40 @@ from demonet.report.compare import compare_page
 from demonet.report.page import Table, render, write
 from demonet.runs.compare import Leaderboard, Row
 
-BEST = Row("demonet-auto", "DEMO-Net", "compared", "", {0: 0.9, 1: 0.8}, 0.85, 0.07, 0.7, 1.0, seconds=9.0)
+BEST = Row(
+    "demonet-auto",
+    "DEMO-Net",
+    "compared",
+    "",
+    {0: 0.9, 1: 0.8},
+    0.85,
+    0.07,
+    0.7,
+    1.0,
+    seconds=9.0,
+    means={"accuracy": 0.85, "log-loss": 0.4},
+)
 LEVEL = Row("gcn", "network", "compared", "", {0: 0.8, 1: 0.8}, 0.8, 0.0, 0.8, 0.8, -0.05, -0.3, 0.2, 0.6, 1.5, 700.0)
-FLOOR = Row("majority", "simple baseline", "incomplete", "time limit", {0: 0.5}, 0.5, seconds=0.0, p=0.01)
+FLOOR = Row(
+    "majority",
+    "simple baseline",
+    "incomplete",
+    "time limit",
+    {0: 0.5},
+    0.5,
+    seconds=0.0,
+    p=0.01,
+    means={"log-loss": 0.6},
+)
 GONE = Row("pna", "network", "left out", "about 90 s for each split")
 
 
 def board(*rows):
     sizes = {"nodes": 10, "edges": 20, "attributes": 0}
     about = {"name": "<b>x</b>", "kind": "nodes", "sizes": sizes, "metric": "accuracy", "splits": 2, "version": "1"}
-    about |= {"title": "accuracy", "larger_is_better": True}
+    metrics = {"accuracy": {"title": "accuracy", "larger_is_better": True}}
+    metrics["log-loss"] = {"title": "log loss", "larger_is_better": False}
+    about |= {**metrics["accuracy"], "metrics": metrics}
     return Leaderboard(list(rows), about | {"settings": {"seed": 0}, "files": {"edges": "e.csv"}})
 
 
@@ -32,6 +56,8 @@ def test_the_page_has_every_row_and_every_reason():
     page = compare_page(board(BEST, LEVEL, FLOOR, GONE))
     leaders, missing = [section for section in page.sections if isinstance(section, Table)]
     assert [row[0] for row in leaders.rows] == ["demonet-auto", "gcn", "majority"]
+    assert [row[7] for row in leaders.rows] == [0.4, None, 0.6]
+    assert leaders.sortable
     assert {row[0]: row[3] for row in missing.rows} == {row.method: row.reason for row in (FLOOR, GONE)}
     html = render(page)
     assert "<b>x</b>" not in html
@@ -60,7 +86,7 @@ def test_the_page_opens_quietly_and_fits_a_phone(browser, tmp_path, axe):
 def test_means_over_fewer_splits_do_not_compete_for_the_best():
     def marked(*rows):
         leaders = next(part for part in compare_page(board(*rows)).sections if isinstance(part, Table))
-        return [column.best for column in leaders.columns if column.name == "accuracy"]
+        return [column.best for column in leaders.columns if column.name in ("accuracy", "log loss")]
 
-    assert marked(BEST, LEVEL) == ["max"]
-    assert marked(BEST, FLOOR) == [None]
+    assert marked(BEST, LEVEL) == ["max", "min"]
+    assert marked(BEST, FLOOR) == [None, None]

@@ -91,6 +91,11 @@ def test_files_are_written_and_agree_and_the_splits_are_the_same_for_all_methods
     assert [row["method"] for row in rows] == [row.method for row in board.rows]
     assert float(rows[0]["mean"]) == pytest.approx(board.rows[0].mean, rel=1e-5)
     assert float(rows[1]["split 2"]) == pytest.approx(board.rows[1].values[2], rel=1e-5)
+    for row in rows:
+        own = [cell["metrics"] for cell in cells if cell["method"] == row["method"]]
+        for name in metrics_for("classify"):
+            mean = np.mean([metrics[name] for metrics in own])
+            assert float(row[name]) == pytest.approx(mean, rel=1e-5)
     kept = json.loads(Path("out/leaderboard.json").read_text())
     assert [row["method"] for row in kept["rows"]] == [row.method for row in board.rows]
     assert Path("out/report.html").read_text() == "3"
@@ -505,6 +510,8 @@ def test_the_command_in_processes_of_its_own(problem):
     assert result.exit_code == 0, result.output
     assert "degree-knn" in result.stdout
     assert "4/4" in result.stderr
+    [heads] = [line.split() for line in result.stdout.splitlines() if line.startswith("method")]
+    assert heads[-4:] == ["auc", "accuracy", "seconds", "MB"]
     shown = [float(line.rsplit(" ", 1)[1]) for line in result.stderr.splitlines() if "majority, split" in line]
     kept = {row["method"]: row for row in json.loads(Path("out/leaderboard.json").read_text())["rows"]}
     assert sorted(shown) == pytest.approx(sorted(kept["majority"]["values"].values()), abs=6e-4)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
 
 FOLDER = "Folder"
+BESIDE = ("auc", "macro-f1", "accuracy", "mae", "r2", "rmse")  # the first two of a task are shown beside what ranks
 
 
 @with_options
@@ -83,6 +84,8 @@ def _print(board: Leaderboard) -> None:
     def score(value: float | None) -> str:
         return "" if value is None else shown(value)
 
+    ranked, found = board.about["metric"], board.about["metrics"]
+    beside = [name for name in BESIDE if name in found and name != ranked][:2]
     rows = [
         [
             row.method + (" *" if row.status == "incomplete" else ""),
@@ -90,14 +93,15 @@ def _print(board: Leaderboard) -> None:
             "" if row.low is None else f"{score(row.low)} to {score(row.high)}",
             score(row.difference),
             number(row.p, ".3f"),
+            *(score(row.means.get(name)) for name in beside),
             number(row.seconds, ".1f"),
             number(row.peak_memory_mb, ",.0f"),
         ]
         for row in board.rows
         if row.mean is not None
     ]
-    heads = ["method", "mean", "95 % interval", "- best", "p", "seconds", "MB"]
-    print_table(f"{board.about['metric']} over {board.about['splits']} splits", heads, rows)
+    heads = ["method", "mean", "95 % interval", "- best", "p", *beside, "seconds", "MB"]
+    print_table(f"{ranked} over {board.about['splits']} splits", heads, rows)
     reasons: dict[str, list[str]] = {}
     for row in board.rows:
         if row.reason:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.figures import interval_bars
 from demonet.report.page import Facts, Figure, Page, Section, Table, Text
@@ -20,11 +22,11 @@ new data."""
 def compare_page(board: Leaderboard) -> Page:
     """The page; its first sentence is the answer."""
     about, shown = board.about, [row for row in board.rows if row.mean is not None]
-    metric, better = about["title"], about["larger_is_better"]
+    metric = about["title"]
     missing = [row for row in board.rows if row.mean is None or row.reason]
     sections: list[Section] = [Text(board.verdict, style="lead")]
     if shown:
-        sections += [_table(shown, metric, larger_is_better=better), _bars(shown, metric), _by_time(shown, metric)]
+        sections += [_table(shown, about), _bars(shown, metric), _by_time(shown, metric)]
     sections.append(Text(RULE, fold="How to read it"))
     if missing:
         rows: list[list[Cell]] = [[row.method, row.group, row.status, row.reason] for row in missing]
@@ -45,16 +47,22 @@ def compare_page(board: Leaderboard) -> Page:
     return Page(f"Which method is best on {about['name']}?", f"{len(shown)} methods, {splits}", sections)
 
 
-def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:
+def _table(rows: list[Row], about: dict[str, Any]) -> Section:
     alike = len({len(row.values) for row in rows}) == 1  # means over other splits do not compete for the best
+    others = [name for name in about["metrics"] if name != about["metric"]]
+
+    def measured(metric: dict[str, Any]) -> Column:
+        return Column(metric["title"], best=("max" if metric["larger_is_better"] else "min") if alike else None)
+
     columns = [
         Column("method"),
         Column("group"),
-        Column(metric, best=("max" if larger_is_better else "min") if alike else None),
+        measured(about),
         Column("95 % interval"),
         Column("from the best", signed=True),
         Column("its interval"),
         Column("p"),
+        *(measured(about["metrics"][name]) for name in others),
         Column("splits", digits=0),
         Column("seconds", digits=1),
         Column("memory, MB", digits=0),
@@ -68,6 +76,7 @@ def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:
             row.difference,
             _interval(row.difference_low, row.difference_high, "+.3f"),
             row.p,
+            *(row.means.get(name) for name in others),
             len(row.values),
             row.seconds,
             row.peak_memory_mb,
@@ -75,8 +84,8 @@ def _table(rows: list[Row], metric: str, *, larger_is_better: bool) -> Section:
         for row in rows
     ]
     caption = (
-        "Seconds are the mean processor time of one fit. Memory is the largest peak of the worker process, with the "
-        "libraries and the graph in it."
+        "Interval, difference and p are of the metric that ranks. Seconds are the mean processor time of one fit. Memory "
+        "is the largest peak of the worker process, with the libraries and the graph in it."
     )
     return Table(columns, cells, caption, title="Leaderboard", sortable=True)
 

@@ -76,6 +76,7 @@ class Row:
         p: Of that difference, two-sided, after Holm's correction over all methods.
         seconds: Mean processor time of a fit.
         peak_memory_mb: Largest peak memory of its process, libraries and graph included, in 10^6 bytes.
+        means: Of every metric over these splits, by name; None where it is not defined on any.
     """
 
     method: str
@@ -93,6 +94,7 @@ class Row:
     p: float | None = None
     seconds: float | None = None
     peak_memory_mb: float | None = None
+    means: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +207,11 @@ def compare_run(
             _save(out, about, name, number, cell)
     with values_of(out / CELLS):
         rows = _rows(wanted, found, failed, left_out, plan)
-    metric = plan.metric
-    told = {"metric": metric.name, "title": metric.title, "larger_is_better": metric.larger_is_better}
-    board = Leaderboard(rows, about | told | {"splits": len(plan.splits)})
+    told = {
+        name: {"title": each.title, "larger_is_better": each.larger_is_better} for name, each in _metrics(plan).items()
+    }
+    ranked = {"metric": plan.metric.name, **told[plan.metric.name], "metrics": told}
+    board = Leaderboard(rows, about | ranked | {"splits": len(plan.splits)})
     _write(out, about, board, page)
     return board
 
@@ -535,6 +539,7 @@ def _rows(
                 corrected.get(name),
                 statistics.mean(cell["seconds"] for cell in cells),
                 max(cell["peak_memory_mb"] for cell in cells),
+                {name: _mean(cell["metrics"][name] for cell in cells) for name in _metrics(plan)},
             )
         )
     order = ("compared", "incomplete", "failed", "left out")
@@ -543,16 +548,22 @@ def _rows(
     )
 
 
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
+
+
 def _write(
     out: Path, about: dict[str, Any], board: Leaderboard, page: Callable[[Leaderboard, Path], None] | None
 ) -> None:
     text = io.StringIO()
-    columns = [name for name in Row.__dataclass_fields__ if name != "values"]
-    splits = range(board.about["splits"])
+    columns = [name for name in Row.__dataclass_fields__ if name not in ("values", "means")]
+    metrics, splits = list(board.about["metrics"]), range(board.about["splits"])
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns, *(f"split {number}" for number in splits)])
+    writer.writerow([*columns, *metrics, *(f"split {number}" for number in splits)])
     for row in board.rows:
-        cells = [getattr(row, name) for name in columns] + [row.values.get(number) for number in splits]
+        cells = [getattr(row, name) for name in columns]
+        cells += [row.means.get(name) for name in metrics] + [row.values.get(number) for number in splits]
         writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
     stage = member(out, STAGE)
     remove_listed(out, [f"{STAGE}/{name}" for each in OUTPUTS for name in (each, part_of(each))])
