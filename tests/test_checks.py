@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from demonet.checks import check_node_count
+from demonet import DemonetWarning
+from demonet.checks import check_node_count, warn_of_rare
 from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
 from demonet.data.rows import to_scipy, to_torch
 
@@ -67,12 +68,27 @@ def test_bad_splits_are_named(refuses):
     y = torch.tensor([0, 1, 0, 1, -1])
     check_split(make_split([0, 1], [2], [3]), y)
     refuses(lambda: check_split(make_split([], [2], [3]), y), "train", "mine", "empty")
-    refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 1", "mine", "stratified=True")
+    refuses(lambda: check_split(make_split([0, 2], [1], [3]), y), "class 0", "mine", "stratified=True")
     split = make_split([0, 2], [1], [3])
-    refuses(lambda: check_split(split, y, names=["old", "new"], file="s.json"), "s.json: ", "class 'new'", "mine")
+    refuses(lambda: check_split(split, y, names=["old", "new"], file="s.json"), "s.json: ", "class 'old'", "mine")
     refuses(lambda: check_split(make_split([0, 1], [2], [9]), y), "test", "9", "mine", "5 items")
     refuses(lambda: check_split(make_split([0, 1], [4], [3]), y), "item 4", "val", "mine")
     refuses(lambda: make_split([0, 1], [1], [3]), "item 1", "mine")
+
+
+def test_classes_with_one_training_item_or_none_are_one_warning():
+    y = torch.tensor([0, 0, 1, 1, 2, 3, 3, 4, -1])
+    names = ["a", "b", "one", "none", "never", "absent"]
+    split = make_split([0, 1, 2, 3, 4], [5, 7], [6])
+    check_split(split, y)
+    with pytest.warns(DemonetWarning, match=r"s\.json: ") as told:
+        warn_of_rare([make_split([0, 1, 2, 3]), split, split], y, names=names, file="s.json")
+    [message] = [str(one.message) for one in told]
+    assert "'one' (1 to train, 0 to validate, 0 to test)" in message
+    assert "'none' (0 to train, 1 to validate, 1 to test)" in message
+    assert "'never' (0 to train, 1 to validate, 0 to test)" in message
+    assert "'a'" not in message
+    assert "'absent'" not in message
 
 
 def test_a_header_cannot_claim_nodes_without_edges(refuses):

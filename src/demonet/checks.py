@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 
 MOST_CLASSES = 1000
+TOLD = 5  # classes that a warning names
 MOST_JOBS = 4 * (os.cpu_count() or 1)  # processes at once
 
 
@@ -162,7 +163,7 @@ def labelled(y: Tensor) -> Tensor:
 def check_split(split: Split, y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None) -> None:
     """Check a split against targets ``y``.
 
-    Indices must be in range and in one part only, and every item must have a target. If ``y`` are classes, every class
+    Indices must be in range and in one part only, and every item must have a target. If ``y`` are classes, two of them
     must be in the training part. Errors have the names of classes and the file of the split, if they are given.
     """
     seen, missing = torch.zeros(y.size(0), dtype=torch.int8), ~labelled(y.cpu())
@@ -184,12 +185,36 @@ def check_split(split: Split, y: Tensor, *, names: Sequence[Any] | None = None, 
     if y.is_floating_point():
         return
     present = torch.unique(y.cpu()[split.train])
-    for label in torch.unique(y.cpu()).tolist():
-        if label >= 0 and label not in present:
-            told = label if names is None else repr(names[label])
-            problem = f"class {told} has no item in the training part of split {split.name}"
-            other = "use stratified=True" if file is None else "leave the labels of its items empty"
-            raise DemonetError(problem, file=file, hint=f"{other}, or a larger training part")
+    if present.numel() == 1 and bool((y.cpu()[labelled(y.cpu())] != present).any()):
+        told = int(present) if names is None else repr(names[int(present)])
+        problem = f"all items in the training part of split {split.name} have the class {told}"
+        raise DemonetError(problem, file=file, hint="use stratified=True, or a larger training part")
+
+
+def warn_of_rare(
+    splits: Sequence[Split], y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None
+) -> None:
+    """One warning about the classes of which a training part has one item, or none; of the first split with such ones.
+
+    Arguments are those of :func:`check_split`.
+    """
+    if y.is_floating_point():
+        return
+    y, size = y.cpu(), int(y.max()) + 1
+    for split in splits:
+        count = torch.stack([y[part].bincount(minlength=size) for part in (split.train, split.val, split.test)], 1)
+        rare = ((count[:, 0] < 2) & (count.sum(1) > 0)).nonzero().view(-1).tolist()
+        told = [
+            "class {} ({:,} to train, {:,} to validate, {:,} to test)".format(
+                label if names is None else repr(names[label]), *count[label].tolist()
+            )
+            for label in rare
+        ]
+        if told:
+            more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
+            problem = f"too few items in the training part of split {split.name}: {', '.join(told[:TOLD])}{more}"
+            hint = "what has no item there is not predicted: use a larger training part, or leave its labels empty"
+            return warn(DemonetWarning(problem, file=file, hint=hint))
 
 
 def check_node_count(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:

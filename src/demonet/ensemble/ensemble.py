@@ -25,13 +25,13 @@ from demonet.ensemble.selection import Score, ensemble_weights, soften
 from demonet.errors import DemonetError, DemonetWarning, warn
 from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
-from demonet.methods.model import Labelled, Model, fitted_objective
+from demonet.methods.model import Labelled, Model
 from demonet.options import Effort
 from demonet.schema import from_json
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
-from demonet.train.problem import labels
+from demonet.train.problem import fitted_objective, labels
 from demonet.workers import Engine
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -377,7 +377,7 @@ def _labelled(
         codes, kept = y if classes else has_target(y).long() - 1, torch.full((len(y),), -1)
         kept[rows] = codes[rows]
         split = fractions(kept, (1 - VALIDATION, VALIDATION, 0.0), seed, stratified=classes)
-    objective = fitted_objective(task, y, split)
+    objective = fitted_objective(OBJECTIVES[task](), y, split)
     return objective, Labelled.of(y, objective, split, seed, device)
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet import options
-from demonet.checks import check_split, labelled
+from demonet.checks import check_split, labelled, warn_of_rare
 from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns
 from demonet.data.splits import Split
@@ -228,9 +228,11 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         if not isinstance(items, Data) and not all(isinstance(graph, Data) for graph in items):
             raise DemonetError("y is None, and not every graph is a Data with a y of its own", hint="pass y")
         y = labels(items, self._own_objective(items)).cpu()
+        first = items if isinstance(items, Data) else items[0]
         if split is not None:
             check_split(split, y)
-        first, known = items if isinstance(items, Data) else items[0], labelled(y)
+            warn_of_rare([split], y, names=first.get("class_names"))
+        known = labelled(y)
         return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
 
     def _adopt(self, fitted: Fitted) -> Self:

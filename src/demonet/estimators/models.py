@@ -111,12 +111,26 @@ class LabelledItems:
     device: str
 
     def machine(self, task: Any, **options: Any) -> KernelMachine:
-        """A machine for one of its tasks, fitted on training and validation items; unknown entries as means."""
-        rows = torch.cat([self.split.train, self.split.val]).sort().values.numpy()
-        y = self.y.numpy()[rows]
+        """A machine for one of its tasks, fitted on training and validation items; unknown entries as means.
+
+        Its classes are those that were ``seen``.
+        """
+        rows, y = self._known()
         if y.ndim == 2:
             y = np.where(np.isnan(y), np.nanmean(y, 0), y)
+        else:
+            y = np.searchsorted(self.seen, y)
         return KernelMachine(task, device=self.device, seed=self.seed, **options).fit(self.items, rows, y)
+
+    @property
+    def seen(self) -> Array:
+        """The numbers of the classes that training and validation items have."""
+        return np.unique(self._known()[1])
+
+    def _known(self) -> tuple[Array, Array]:
+        """Training and validation items in order, and their targets."""
+        rows = torch.cat([self.split.train, self.split.val]).sort().values.numpy()
+        return rows, self.y.numpy()[rows]
 
     def labelled(self) -> Any:
         """Shallow copies of the items with the targets in ``y``; graphs that all have them are not copied."""
@@ -134,38 +148,50 @@ class KernelModel(Model):
 
     Attributes:
         machine: The :class:`~demonet.closedform.KernelMachine`.
+        seen: The classes that it knows, by their numbers among ``outputs`` of them; None for numbers.
     """
 
     name = "kernel"
 
-    def __init__(self, machine: KernelMachine) -> None:
-        self.machine = machine
+    def __init__(self, machine: KernelMachine, seen: Array | None = None, outputs: int = 0) -> None:
+        self.machine, self.seen, self._outputs = machine, seen, outputs
 
     @classmethod
     def fit(cls, problem: LabelledItems) -> Self:
         """Choose settings, noise and link by leave-one-out, and solve."""
-        return cls(problem.machine("regression" if problem.task == "regress" else "auto"))
+        if problem.task == "regress":
+            return cls(problem.machine("regression"))
+        return cls(problem.machine("auto"), problem.seen, int(problem.y.max()) + 1)
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Probabilities, or values in the units of ``y``."""
         return self._decoded(self.machine.decision_function(items, rows))
 
     def _decoded(self, f: Array) -> Array:
-        regression = self.machine.task_ == "regression"
-        return self.machine.values(f) if regression else np.exp(self.machine.link_.log_probabilities(f))
+        if self.seen is None:
+            return self.machine.values(f)
+        return self._spread(np.exp(self.machine.link_.log_probabilities(f)))
+
+    def _spread(self, columns: Array) -> Array:
+        """A column a class in its place, 0 for classes that were not seen; the one of ordered classes as it is."""
+        if self.seen is None or columns.shape[1] != len(self.seen):
+            return columns
+        found = np.zeros((len(columns), self._outputs), columns.dtype)
+        found[:, self.seen] = columns
+        return found
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """The decision function: a column a class or number, or one for ordered classes."""
-        return self.machine.decision_function(items, rows).astype(np.float32)
+        return self._spread(self.machine.decision_function(items, rows)).astype(np.float32)
 
     def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
         """Both follow from the decision function, which takes long on a large graph."""
         found = self.machine.decision_function(items)
-        return self._decoded(found), found.astype(np.float32)
+        return self._decoded(found), self._spread(found).astype(np.float32)
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """The decision function term by term; of a regression in the units of ``y``, the mean in ``constant``."""
-        found = self.machine.shares(items, rows)
+        found = {name: self._spread(part) for name, part in self.machine.shares(items, rows).items()}
         if self.machine.task_ == "regression":
             found = {name: np.asarray(self.machine.deviation_) * part for name, part in found.items()}
             found["constant"] = np.asarray(found.get("constant", 0.0)) + np.asarray(self.machine.mean_)
@@ -177,12 +203,16 @@ class KernelModel(Model):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The machine's state."""
-        return self.machine.state()
+        facts, tensors = self.machine.state()
+        return facts | {"outputs": self._outputs, "seen": None if self.seen is None else self.seen.tolist()}, tensors
 
     @classmethod
     def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor], objective: Objective) -> Self:
         """The machine again."""
-        return cls(KernelMachine.from_state(facts, tensors))
+        machine, seen = KernelMachine.from_state(facts, tensors), facts.get("seen")
+        if seen is None and machine.task_ != "regression":  # of an earlier version, which had seen all
+            seen = range(machine.num_classes_)
+        return cls(machine, None if seen is None else np.array(seen), facts.get("outputs", len(seen or ())))
 
 
 class EnsembleModel(Model):

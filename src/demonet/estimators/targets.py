@@ -203,7 +203,9 @@ def weigh_classes(class_weight: Any, classes: Array, codes: NDArray[np.int64]) -
     if class_weight is None:
         return None
     try:
-        weights = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+        seen = np.unique(codes)
+        weights = np.ones(len(classes))
+        weights[seen] = compute_class_weight(class_weight, classes=classes[seen], y=classes[codes])
     except ValueError as error:
         raise DemonetError(f"class_weight: {error}") from None
     if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):

@@ -85,7 +85,8 @@ class DemoNet(Method):
         with torch.no_grad():
             scores = done.model.eval()(*done.inputs)
             self._trained = done
-        return scores.argmax(1), scores.double().softmax(1)
+            probability = done.objective.activate(scores.double())
+        return probability.argmax(1), probability
 
     @torch.no_grad()
     def embeddings(self) -> Tensor:

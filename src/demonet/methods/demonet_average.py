@@ -26,7 +26,7 @@ from demonet.schema import Array, check_arrays
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
 from demonet.train.metrics import METRICS
-from demonet.train.objective import OBJECTIVES, Objective, Regress
+from demonet.train.objective import OBJECTIVES, Classify, Objective, Regress
 from demonet.train.presets import DEPTHS, Family
 
 SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
@@ -159,6 +159,8 @@ class NetworkAverage(Model):
         y = torch.full_like(given, torch.nan if given.is_floating_point() else -1)
         for rows in (train, val):
             y[rows] = given[rows]
+        if labelled.task == "classify":
+            self.facts["unseen"] = np.setdiff1d(np.arange(labelled.outputs), labelled.y[labelled.train]).tolist()
         y, objective = y.to(labelled.device), self._objective(labelled.metric)
         graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
         features = FeatureMap(self.settings.features).fit(graphs)
@@ -212,6 +214,8 @@ class NetworkAverage(Model):
         if task == "classify" and metric and METRICS[metric].has_positive:
             metric = "auc"
         found = replace(OBJECTIVES[task](metric=metric or ""), outputs=outputs)
+        if isinstance(found, Classify):
+            return replace(found, unseen=tuple(self.facts.get("unseen", ())))
         return replace(found, mean=(0.0,) * outputs, scale=(1.0,) * outputs) if isinstance(found, Regress) else found
 
     def _model(self, seed: int) -> DegreeNetwork:

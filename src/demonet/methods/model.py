@@ -22,6 +22,7 @@ from demonet.options import Effort
 from demonet.schema import check_alike
 from demonet.train.metrics import Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress
+from demonet.train.problem import fitted_objective
 
 MOST_SECONDS: dict[Effort, float] = {"quick": 10.0, "standard": 60.0, "best": float("inf")}
 """What one fit of a candidate may take, by its own estimate."""
@@ -248,7 +249,7 @@ class Model(Method):
         return _median(chosen)
 
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
-        objective = fitted_objective(self.task, y, split)
+        objective = fitted_objective(OBJECTIVES[self.task](), y, split)
         labelled = Labelled.of(y, objective, split, seed, getattr(self.settings, "device", "cpu"))
         self.device = labelled.device
         view, self.facts, self.arrays = view_of(data), {"outputs": labelled.outputs, "task": labelled.task}, {}
@@ -277,12 +278,6 @@ class Model(Method):
         made = method(state["name"], **state["options"])
         made.chosen, made.facts, made.arrays = state["chosen"], dict(state["facts"]), dict(arrays)
         return made
-
-
-def fitted_objective(task: Task, y: Tensor, split: Split) -> Objective:
-    """The objective of a task, fitted on the training part; classes are those of all items."""
-    objective = OBJECTIVES[task]()
-    return objective.fit(y[y >= 0] if task == "classify" else y[split.train.to(y.device)])
 
 
 def _median(values: list[Any]) -> Any:

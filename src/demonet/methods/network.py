@@ -137,7 +137,8 @@ class Network(Method):
         else:
             self.history = fit(model, problem, replace(config, epochs=self.chosen), choose=False)
         self._infer(model.eval(), batches)
-        return self._scores.argmax(1), self._scores.double().softmax(1)
+        probability = problem.objective.activate(self._scores.double())
+        return probability.argmax(1), probability
 
     def _initialised(self, training: list[Data], y: Tensor, seed: int, *, graphs: bool) -> Classifier:
         """The network with initial weights from the seed."""

@@ -84,8 +84,8 @@ def _table(rows: list[Row], about: dict[str, Any]) -> Section:
         for row in rows
     ]
     caption = (
-        "Interval, difference and p are of the metric that ranks. Seconds are the mean processor time of one fit. Memory "
-        "is the largest peak of the worker process, with the libraries and the graph in it."
+        "Interval, difference and p are of the metric that ranks. Seconds are the mean processor time of one fit. "
+        "Memory is the largest peak of the worker process, with the libraries and the graph in it."
     )
     return Table(columns, cells, caption, title="Leaderboard", sortable=True)
 

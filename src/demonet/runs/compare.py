@@ -264,7 +264,9 @@ def perform(attempt: Attempt) -> dict[str, Any]:
     method, split = registry.get(attempt.method).under(conditions), plan.splits[attempt.number]
     meter = Meter()
     items, seed, task = data if isinstance(data, Data) else list(data), plan.settings.seed, plan.inputs.task
-    fitted = method.fit(items, split, seed + attempt.number, task=task, metric=plan.chooses)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonetWarning)
+        fitted = method.fit(items, split, seed + attempt.number, task=task, metric=plan.chooses)
     seconds, memory = meter.seconds, meter.peak_memory_mb
     return {
         "metrics": measured(fitted, y, split, plan.metric, _metrics(plan)),

@@ -6,6 +6,7 @@ fitted again on training and validation items with these settings.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch_geometric.data import Data
 
 from demonet import methods
 from demonet.data.splits import Split
+from demonet.errors import DemonetWarning
 from demonet.estimators.reasons import Go, unlimited
 from demonet.runs.inputs import Inputs
 from demonet.train.metrics import METRICS, Metric
@@ -49,7 +51,9 @@ def floor_scores(
     for done, method in enumerate(beside):
         if not go(done, len(beside)):
             break
-        fitted = method().fit(items, split, task=inputs.task, metric=metric)
+        with warnings.catch_warnings():  # the plan has told what there is to say about the split
+            warnings.simplefilter("ignore", DemonetWarning)
+            fitted = method().fit(items, split, task=inputs.task, metric=metric)
         judged = {"floors": replace(metric, decision=fitted.decision(metric, inputs.data.y, split))}
         for rule, one in {"strict": fitted, "refit": fitted.refit(items, split)}.items():
             outputs = one.predict_proba().numpy()[test]

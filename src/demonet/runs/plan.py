@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from demonet.checks import check_classes, check_split, labelled
+from demonet.checks import check_classes, check_split, labelled, warn_of_rare
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
 from demonet.data.splits import Split, fractions
@@ -25,7 +25,7 @@ from demonet.estimators.base import DEMONetEstimator
 from demonet.estimators.targets import WEIGHTED
 from demonet.features.blocks import one_hot_is_dense
 from demonet.features.views import view_of
-from demonet.methods.model import Labelled, fitted_objective
+from demonet.methods.model import Labelled
 from demonet.methods.selection import item_losses
 from demonet.options import Effort, Reading, Settings
 from demonet.runs.inputs import Inputs, read_inputs
@@ -33,6 +33,7 @@ from demonet.runs.targets import with_targets
 from demonet.train.metrics import METRICS, Metric, Task, find_metric, imbalance, metric_of_classes, positive_class
 from demonet.train.objective import OBJECTIVES
 from demonet.train.presets import preset, with_layers
+from demonet.train.problem import fitted_objective
 from demonet.train.recipes import Trained, family_of
 
 # The budget of a run without a given number of epochs: minutes on two cores. The cost of an epoch is about the number
@@ -193,6 +194,9 @@ def make_plan(
     epochs = settings.epochs or epoch_limit(most, inputs.num_edges, _num_features(inputs, blocks))
     checksums = dict(inputs.checksums)
     splits = _splits(inputs, settings, checksums)
+    if inputs.task == "classify":
+        where = settings.split or inputs.files.get("labels") or inputs.files["edges"]
+        warn_of_rare(splits, y, names=inputs.names, file=where)
     weighted = WEIGHTED if settings.class_weight is not None else None
     default = metric_of_classes(inputs.counts) if inputs.task == "classify" else None
     metric = settings.metric or weighted or default or OBJECTIVES[inputs.task].default_metric
@@ -232,7 +236,8 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
 def _cheap_losses(plan: Plan, data: Any) -> Any:
     """The loss of each validation item by an ensemble of cheap candidates; None if there are none."""
     split, task, settings = plan.splits[0], plan.inputs.task, plan.settings
-    labelled = Labelled.of(data.y, fitted_objective(task, data.y, split), split, settings.seed, "cpu")
+    objective = fitted_objective(OBJECTIVES[task](), data.y, split)
+    labelled = Labelled.of(data.y, objective, split, settings.seed, "cpu")
     view = view_of(data)
     estimates = {model: model.estimate(view, len(labelled.train)) for model in portfolio(view, labelled, "quick")}
     models = [model for model, seconds in estimates.items() if seconds <= CHEAP]

@@ -124,12 +124,14 @@ class Classify(Objective):
     Attributes:
         positive: The number of the positive class, for metrics of two classes that have one; if None, :meth:`fit`
             takes the rarer.
+        unseen: The numbers of classes that the training part does not have, whose probability is 0.
     """
 
     task: ClassVar[Task] = "classify"
     default_metric: ClassVar[str] = "accuracy"
 
     positive: int | None = None
+    unseen: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,7 +164,10 @@ class Classify(Objective):
         return F.cross_entropy(scores, y, reduction="none") @ weight.to(scores.dtype) / weight.sum()
 
     def activate(self, scores: Tensor) -> Tensor:
-        """Softmax."""
+        """Softmax over the classes that were seen."""
+        if self.unseen:
+            unseen = torch.tensor(self.unseen, device=scores.device)
+            scores = scores.index_fill(1, unseen, -torch.inf)
         return scores.softmax(1)
 
     def decide(self, activated: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -172,8 +172,18 @@ def _settle(
     if class_weight is not None and objective.task != "classify":
         raise DemonetError(f"class_weight with the task {objective.task!r}", hint="class weights need classes")
     if not objective.outputs:
-        objective = objective.fit(y[split.train.to(y.device)])
+        objective = fitted_objective(objective, y, split)
     return objective, objective.encode(y)
+
+
+def fitted_objective(objective: Objective, y: Tensor, split: Split) -> Objective:
+    """The objective, fitted on the training part; classes are those of all items."""
+    train = y[split.train.to(y.device)]
+    if not isinstance(objective, Classify):
+        return objective.fit(train)
+    objective = objective.fit(y[y >= 0])
+    unseen = set(range(objective.outputs)) - set(train.tolist())
+    return replace(objective, unseen=tuple(sorted(unseen)))
 
 
 def _weights(class_weight: Tensor | None, y: Tensor) -> Tensor | None:

@@ -24,7 +24,7 @@ from demonet.train.batches import NodeBatchProblem, decide_batches
 from demonet.train.loop import Epoch, History, fit, standing
 from demonet.train.objective import Classify, Objective
 from demonet.train.presets import Family, Preset, with_layers
-from demonet.train.problem import GraphProblem, NodeProblem, labels
+from demonet.train.problem import GraphProblem, NodeProblem, fitted_objective, labels
 from demonet.train.steps import evaluate
 
 
@@ -233,7 +233,7 @@ def checked_targets(data: Data | Sequence[Data], split: Split, objective: Object
     check_split(split, y)
     for graph in [data] if isinstance(data, Data) else data:
         check_edge_index(graph.edge_index, graph.num_nodes)
-    return y, objective.fit(y[split.train.to(y.device)])
+    return y, fitted_objective(objective, y, split)
 
 
 def _train(

@@ -62,16 +62,16 @@ class _CoTrained(GCN):
     def _fit(self, data: Items, y: Tensor, split: Split, seed: int) -> Predicted:
         first, second = self.chosen or (None, None)
         self.chosen = first
-        super()._fit(data, y, split, seed)
+        _, outputs = super()._fit(data, y, split, seed)
+        assert outputs is not None
+        network = (self._scores.softmax(1) * (outputs > 0)).cpu()  # none of a class without a training item
         first, self.chosen = self.chosen, second
         graph, known = cast(Data, data), y.cpu()
         candidates = torch.ones(y.numel(), dtype=torch.bool)
         candidates[split.train] = candidates[split.val] = False
         count = self.settings.added or labels_per_class(graph, int(y.max()) + 1)
         walks = absorbing_walks(adjacency(graph), known, split.train, self.settings.alpha)
-        self.added = self._combine(
-            most_confident(walks, candidates, count), most_confident(self._scores.softmax(1).cpu(), candidates, count)
-        )
+        self.added = self._combine(*(most_confident(each, candidates, count) for each in (walks, network)))
         more = (self.added != NO_CLASS).nonzero()[:, 0]
         rest = split.test[~torch.isin(split.test, more)]
         y = torch.where(self.added == NO_CLASS, known, self.added).to(y.device)
@@ -136,7 +136,8 @@ def absorbing_walks(edges: csr_array, y: Tensor, train: Tensor, alpha: float) ->
 def most_confident(confidence: Tensor, candidates: Tensor, count: int) -> Tensor:
     """``[n]`` the class to which each node is added, or -1: the ``count`` most confident candidates of every class.
 
-    A node that is among those of several classes goes to the class in which it ranks highest.
+    A node that is among those of several classes goes to the class in which it ranks highest. None is added to a class
+    without any confidence.
 
     >>> confidence = torch.tensor([[0.9, 0.1], [0.8, 0.7], [0.2, 0.6], [0.0, 0.5]])
     >>> most_confident(confidence, torch.tensor([True, True, True, False]), 1).tolist()
@@ -144,6 +145,7 @@ def most_confident(confidence: Tensor, candidates: Tensor, count: int) -> Tensor
     """
     masked = confidence.masked_fill(~candidates[:, None], -math.inf)
     rank = masked.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
+    rank = rank.masked_fill(~(confidence > 0).any(0), count)
     best, label = rank.min(dim=1)
     return torch.where((best < count) & candidates, label, NO_CLASS)
 
