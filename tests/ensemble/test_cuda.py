@@ -15,9 +15,11 @@ from demonet.features.views import view_of
 from demonet.methods.closed_form import Kernel
 from demonet.methods.demonet_average import NetworkAverage
 from demonet.methods.kernel_ridge import NodeKernel
-from demonet.methods.model import Labelled, Model, fitted_objective
+from demonet.methods.model import Labelled, Model
 from demonet.methods.propagation import Propagation
 from demonet.methods.wl_models import WLKernel
+from demonet.train.objective import Classify
+from demonet.train.problem import fitted_objective
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 NODES = [
@@ -34,7 +36,7 @@ def problem(items):
     data = roles(motifs=24) if items == "nodes" else graph_set(90, True)
     y = data.y if items == "nodes" else torch.cat([graph.y for graph in data])
     split = thirds(y, 0)
-    return data, Labelled.of(y, fitted_objective("classify", y, split), split)
+    return data, Labelled.of(y, fitted_objective(Classify(), y, split), split)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,12 @@ from demonet.methods import Labelled
 from demonet.methods.boosted import BoostedTrees
 from demonet.methods.closed_form import COARSE_SCREEN, Kernel
 from demonet.methods.corrected import Corrected
-from demonet.methods.model import MOST_SECONDS, fitted_objective
+from demonet.methods.model import MOST_SECONDS
 from demonet.methods.propagation import Propagation
 from demonet.methods.selection import Choice
 from demonet.methods.wl_models import WLForest, WLKernel
+from demonet.train.objective import OBJECTIVES
+from demonet.train.problem import fitted_objective
 
 N = 160
 
@@ -169,7 +171,7 @@ def test_validation_items_are_judged_by_what_others_choose(task, model):
     """Every label has choices of its own: judged by the items that it chose on, a model looked better than others."""
     data, split = places(task), split_of(N)
     view, val = NodeView(data), split.val.numpy()
-    labelled = Labelled.of(data.y, fitted_objective(task, data.y, split), split)
+    labelled = Labelled.of(data.y, fitted_objective(OBJECTIVES[task](), data.y, split), split)
     fitted = model.fit_on(view, labelled)
     judged = Ensemble.fit(data, split, task=task, members=[model], refit=False).judged[model.name]
     if task == "multilabel":
