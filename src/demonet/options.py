@@ -290,7 +290,7 @@ class Comparing:
         positive: The positive one of two classes, for a metric that has one; None for the rarer.
         effort: Of ``demonet-auto``.
         jobs: Processes that work at once.
-        time_limit: Seconds after which nothing more is computed.
+        time_limit: Seconds, reading included, after which nothing more is computed.
     """
 
     methods: tuple[str, ...] | None = option(None, "Names, separated by commas.", COMPARING)
@@ -307,7 +307,7 @@ class Comparing:
     )
     effort: Effort = option("quick", "Of demonet-auto.", COMPARING)
     jobs: int = option(1, "Processes at once.", COMPARING, min=1)
-    time_limit: float | None = option(None, "Seconds, then show what there is.", COMPARING)
+    time_limit: float | None = option(None, "Seconds, reading included, then show what there is.", COMPARING)
 
     def __post_init__(self) -> None:
         check_choices(self)

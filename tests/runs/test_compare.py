@@ -309,6 +309,25 @@ def test_when_time_is_up_the_rest_is_said_to_be_missing(problem, monkeypatch):
     assert Path("out/leaderboard.csv").exists()
 
 
+def test_the_time_limit_counts_from_the_beginning(problem, monkeypatch):
+    now, plan = [0.0], compare.make_plan
+
+    def reading(*given):
+        now[0] = max(now[0], 50.0)
+        return plan(*given)
+
+    class Slow(Here):
+        def wait(self, seconds):
+            now[0] += 6.0
+            return super().wait(seconds)
+
+    monkeypatch.setattr(compare, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(compare, "make_plan", reading)
+    board, given = run(engine=Slow(), settings={"time_limit": 60.0})
+    assert len(given) == 2
+    assert [row.reason for row in board.rows if not row.values] == ["not finished within the time limit"]
+
+
 def test_what_fit_fits_comes_first_on_every_split(problem):
     class Idle(Here):
         def wait(self, seconds):

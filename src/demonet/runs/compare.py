@@ -169,8 +169,9 @@ def compare_run(
         page: Writes a page about the leaderboard to a path.
         engine: Makes the pool of workers; local processes by default.
     """
-    out, reading, comparing = Path(out), reading or Reading(), comparing or Comparing()
+    out, reading, comparing, began = Path(out), reading or Reading(), comparing or Comparing(), time.monotonic()
     progress = progress or RunProgress()
+    deadline = math.inf if comparing.time_limit is None else began + comparing.time_limit
     asked: dict[str, Any] = {
         "files": [None if name is None else str(name) for name in (edges, labels, features)],
         "reading": asdict(reading),
@@ -202,7 +203,7 @@ def compare_run(
         jobs = min(comparing.jobs, len(todo))
         made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
         text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, comparing, plan.metric, progress, len(cells)):
+        for name, number, cell in _work(made, text, todo, failed, deadline, plan.metric, progress, len(cells)):
             found[name, number] = cell
             _save(out, about, name, number, cell)
     with values_of(out / CELLS):
@@ -290,14 +291,12 @@ def _work(
     asked: str,
     todo: list[tuple[str, int]],
     failed: dict[str, str],
-    comparing: Comparing,
+    deadline: float,
     metric: Metric,
     progress: RunProgress,
     total: int,
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Compute cells until all are done or time is up; the reason of a method that fails goes into ``failed``."""
-    limit = comparing.time_limit
-    deadline = math.inf if limit is None else time.monotonic() + limit
     waiting, running, done = list(todo), 0, total - len(todo)
     try:
         while waiting or running:
@@ -514,7 +513,7 @@ def _rows(
         finished = sum(owner == name for owner, _ in found)
         undefined = f"{metric.title} is not defined on {finished - len(runs)} splits" if finished > len(runs) else ""
         if not runs:
-            reason = left_out.get(name) or failed.get(name) or undefined or "not started within the time limit"
+            reason = left_out.get(name) or failed.get(name) or undefined or "not finished within the time limit"
             status: Status = "failed" if name in failed else "left out"
             rows.append(Row(name, group, status, reason))
             continue
