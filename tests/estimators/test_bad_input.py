@@ -35,7 +35,7 @@ PARAMETERS = {
     "positive": ["a"],
     "class_weight": "even",
     "random_state": -1,
-    "device": "cuda:7",
+    "device": "gpu",
     "verbose": "yes",
 }
 

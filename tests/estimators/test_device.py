@@ -5,7 +5,8 @@ import pytest
 import torch
 from tests.estimators.problems import QUICK, roles, words
 
-from demonet import DEMONetClassifier
+from demonet import DEMONetClassifier, DemonetError
+from demonet.errors import DemonetWarning
 
 ELSEWHERE = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -14,6 +15,24 @@ def test_auto_is_the_gpu_where_there_is_one():
     fitted = DEMONetClassifier(device="auto", **QUICK).fit(roles())
     assert next(fitted.model_.parameters()).is_cuda == torch.cuda.is_available()
     assert fitted.graph_.edge_index.device.type == "cpu"
+
+
+def test_a_gpu_is_taken_by_its_number_and_one_that_is_not_there_is_an_error(monkeypatch, tmp_path):
+    fitted = DEMONetClassifier(**QUICK).fit(roles())
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [DEMONetClassifier(device=name)._device() for name in ("cuda", "cuda:1", "cpu")] == [
+        torch.device(name) for name in ("cuda", "cuda:1", "cpu")
+    ]
+    with pytest.raises(DemonetError, match="device='cuda:2', and torch sees 2 GPUs"):
+        DEMONetClassifier(device="cuda:2", **QUICK).fit(roles())
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DemonetError, match="device='cuda', and torch sees 0 GPUs"):
+        DEMONetClassifier(device="cuda", **QUICK).fit(roles())
+    fitted.fitted_.parameters["device"] = "cuda:1"
+    fitted.save(tmp_path / "m.safetensors")
+    with pytest.warns(DemonetWarning, match="there is no GPU here"):
+        assert DEMONetClassifier.load(tmp_path / "m.safetensors").device == "cpu"
 
 
 @ELSEWHERE

@@ -23,6 +23,26 @@ def case(request):
     return fitted, data, fitted.explain(7)
 
 
+@pytest.mark.parametrize("options", [{"effort": "quick"}, {"model": "network", "epochs": 30}])
+def test_importance_of_an_estimator_is_measured_on_validation_items(options):
+    made = DEMONetClassifier(**options).fit(roles())
+    found = {row["name"]: row for row in made.importance()}
+    assert {"structure", "neighbours", "degree"} <= set(found)
+    assert found["structure"]["value"] > 0, "roles are the structure"
+    low, high = found["structure"]["interval"]
+    assert low <= found["structure"]["value"] <= high
+    assert made.importance() == list(found.values())
+
+
+def test_importance_needs_the_labels_and_a_model_that_has_not_seen_them(tmp_path):
+    made = DEMONetClassifier(model="kernel").fit(roles())
+    with pytest.raises(DemonetError, match="has seen all labels"):
+        made.importance()
+    made.save(tmp_path / "m.safetensors")
+    with pytest.raises(DemonetError, match="was loaded"):
+        DEMONetClassifier.load(tmp_path / "m.safetensors").importance()
+
+
 def test_it_is_about_the_prediction_that_was_made(case):
     fitted, data, explanation = case
     probability = fitted.predict_proba([7])[0]

@@ -13,12 +13,12 @@ from torch_geometric.data import Data
 
 from demonet.cli.fit import summarise
 from demonet.data.splits import Split, fractions
+from demonet.estimators.importance import affordable, importance_facts
 from demonet.methods.forest import NodeForest
 from demonet.options import Reading
 from demonet.report.run import run_page
 from demonet.runs import Settings, diagnosis, load_run
 from demonet.runs.facts import RunFacts
-from demonet.runs.importance import affordable, importance_facts
 from demonet.runs.inputs import read_inputs
 from demonet.train.metrics import METRICS
 from demonet.train.objective import value_of
@@ -45,11 +45,17 @@ def by_height(data, rows) -> np.ndarray:
     return np.stack([sure, 1 - sure], 1)[rows]
 
 
+def facts(predict, inputs, split, metric, **options):
+    data, parts = inputs.data, (split.train.numpy(), split.val.numpy())
+    given = predict, data, data.y.numpy(), parts, metric, inputs.task, "standard", 0
+    return importance_facts(*given, names=inputs.columns, **options)
+
+
 @pytest.mark.parametrize("metric", ["log-loss", "auc", "accuracy"])
 def test_what_a_model_reads_matters_and_nothing_else(inputs, metric):
     split = fractions(inputs.data.y, (0.3, 0.7, 0.0), 0, stratified=True)
     for predict, kind in ((by_degree, "structure"), (by_height, "height")):
-        rows = importance_facts(predict, inputs, split, METRICS[metric], "standard", 0)
+        rows = facts(predict, inputs, split, METRICS[metric])
         found = {row["name"]: row for row in rows}
         assert set(found) == {"structure", "neighbours", "degree", "all columns", "height", "age"}
         for name, row in found.items():
@@ -62,10 +68,10 @@ def test_what_a_model_reads_matters_and_nothing_else(inputs, metric):
 
 
 def test_large_graphs_get_fewer_predictions(inputs):
-    few = [affordable(inputs, effort) for effort in ("quick", "standard", "best")]
+    few = [affordable(inputs.data, effort) for effort in ("quick", "standard", "best")]
     assert few == sorted(few)
     inputs.data.x = inputs.data.x.repeat(1, 5000)
-    assert affordable(inputs, "standard") < few[1]
+    assert affordable(inputs.data, "standard") < few[1]
 
 
 def test_a_run_keeps_importance_and_reasons(problem, monkeypatch):
@@ -102,7 +108,7 @@ def test_every_step_asks_for_time_and_is_cut_where_there_is_none(inputs):
         asked.append((done, total))
         return done < 3
 
-    rows = importance_facts(by_height, inputs, split, METRICS["log-loss"], "standard", 0, go=go)
+    rows = facts(by_height, inputs, split, METRICS["log-loss"], go=go)
     assert [row["name"] for row in rows] == ["structure", "neighbours", "all columns", "degree"]
     assert asked == [(done, 5) for done in range(4)]
 

@@ -6,9 +6,10 @@ scikit-learn asks.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
@@ -29,9 +30,11 @@ from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns
 from demonet.data.splits import Split
 from demonet.ensemble import Progress
-from demonet.errors import DemonetError, Hint
+from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.core import Fitted, Items, check_parameters, plain, two_nodes
-from demonet.estimators.models import NetworkModel
+from demonet.estimators.explain import has_other_edges
+from demonet.estimators.importance import importance_facts
+from demonet.estimators.models import EnsembleModel, KernelModel, NetworkModel
 from demonet.estimators.targets import Array
 from demonet.features import FeatureMap
 from demonet.nn.weights import SCHEMES
@@ -122,7 +125,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         "loss": [StrOptions({"mse", "mae"})],
         "directed": ["boolean", None],
         "random_state": [Interval(Integral, 0, 2**32, closed="left"), None],
-        "device": [StrOptions({"cpu", "auto"})],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -207,6 +210,9 @@ class DEMONetEstimator(_Declared, BaseEstimator):
                 raise DemonetError(
                     f"The {name!r} parameter of {type(self).__name__} must be one of {known}. Got {value!r}."
                 )
+        if not re.fullmatch(r"cpu|auto|cuda(:\d+)?", self.device):
+            known = "'cpu', 'auto', 'cuda' or 'cuda:' and a number"
+            raise DemonetError(f"The 'device' parameter of {type(self).__name__} must be {known}. Got {self.device!r}.")
         check_parameters(self.model, self.get_params(deep=False), {each.name: each.default for each in fields(self)})
 
     def _seed(self) -> int:
@@ -214,7 +220,14 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         return int(check_random_state(None).randint(2**31) if self.random_state is None else self.random_state)
 
     def _device(self) -> torch.device:
-        return torch.device("cuda" if self.device == "auto" and torch.cuda.is_available() else "cpu")
+        count = torch.cuda.device_count()
+        found = torch.device(("cuda" if count else "cpu") if self.device == "auto" else self.device)
+        if found.type == "cuda" and (found.index or 0) >= count:
+            raise DemonetError(
+                f"device={self.device!r}, and torch sees {count} GPUs",
+                hint='"auto" takes one if there is one, else the CPU',
+            )
+        return found
 
     def _plain_parameters(self) -> dict[str, Any]:
         """The parameters as JSON takes them, without the graph."""
@@ -235,8 +248,8 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         known = labelled(y)
         return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
 
-    def _adopt(self, fitted: Fitted) -> Self:
-        """Take over a fitted model: all attributes that end in ``_``."""
+    def _adopt(self, fitted: Fitted, items: Items | None = None) -> Self:
+        """Take over a fitted model: all attributes that end in ``_``; and what it was fitted on, with its targets."""
         model, columns = fitted.model, fitted.columns
         network = model if isinstance(model, NetworkModel) else None
         named = columns is not None and columns.named
@@ -252,7 +265,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
             "candidates_": getattr(model, "candidates", None),
             **{f"{name}_": getattr(network, name, None) for name in ("features", "preset", "history")},
         }
-        self.fitted_ = fitted
+        self.fitted_, self._fitted_on = fitted, items
         for name, value in found.items():
             if value is None:
                 self.__dict__.pop(name, None)
@@ -272,6 +285,33 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         return self.fitted_.model.degree_effect(seed)
+
+    def importance(self, seed: int = 0) -> list[dict[str, Any]]:
+        """What the metric loses on validation items without the structure, the degree, or a column.
+
+        See :func:`~demonet.estimators.importance.importance_facts`, which ``demonet fit`` measures, too. The members of
+        ``"auto"`` are those that were fitted on the training part alone; a kernel machine has seen the validation
+        items. Not for loaded models, which do not have their labels.
+
+        Args:
+            seed: Of the permutations.
+        """
+        check_is_fitted(self, "model_")
+        fitted, items, model = self.fitted_, self._fitted_on, self.fitted_.model
+        if items is None:
+            raise DemonetError("importance of a model that was loaded", hint="call it after fit")
+        if isinstance(model, KernelModel):
+            raise DemonetError("importance with model='kernel', which has seen all labels", hint='use model="auto"')
+        objective, split = fitted.objective, fitted.split
+        metric, positive = METRICS[objective.metric], getattr(objective, "positive", None)
+        if positive is not None and fitted.classes is not None:
+            metric = metric.of_class(positive, fitted.classes.tolist()[positive])
+        metric = replace(metric, decision=objective.decision)
+        judge = model.strict() if isinstance(model, EnsembleModel) else model
+        effort: Any = self.effort if self.model == "auto" else "quick"
+        y, parts = labels(items, objective).cpu().numpy(), (split.train.numpy(), split.val.numpy())
+        given = judge.outputs, items, y, parts, metric, objective.task, effort, seed
+        return importance_facts(*given, edges=has_other_edges(fitted))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model, without the graph, to one tensor file."""
@@ -311,6 +351,9 @@ class DEMONetEstimator(_Declared, BaseEstimator):
                 given["class_weight"] = dict(map(tuple, weights))
             estimator = cls(**given)
             estimator._check_parameters()
+            if estimator.device.startswith("cuda") and not torch.cuda.is_available():
+                warn(DemonetWarning(f"trained with device={estimator.device!r}, there is no GPU here", file=path))
+                estimator.device = "cpu"
             if fitted.model.name != estimator.model:
                 raise DemonetError(f"a model of kind {fitted.model.name!r} with model={estimator.model!r}")
         except (TypeError, ValueError) as error:

@@ -116,7 +116,7 @@ class GraphEstimator(DEMONetEstimator):
         known, classes = self._encode(y, len(rows))
         for graph, target in zip(items, scattered(known, rows, len(items)), strict=True):
             graph.y = target[None]
-        return self._adopt(fit_checked(self, items, split, classes, **callbacks))
+        return self._adopt(fit_checked(self, items, split, classes, **callbacks), items)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")

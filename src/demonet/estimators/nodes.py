@@ -161,7 +161,7 @@ class NodeEstimator(DEMONetEstimator):
         ready = copy.copy(items)
         ready.y = scattered(known, rows, int(items.num_nodes or 0))
         _check_same(known, ready.y[torch.from_numpy(rows)], rows, items, classes)
-        self._adopt(fit_checked(self, ready, split, classes, **callbacks))
+        self._adopt(fit_checked(self, ready, split, classes, **callbacks), ready)
         self.graph_ = items
         return self
 
@@ -251,16 +251,18 @@ class DEMONetClassifier(Classification, NodeEstimator):
         neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
         validation_fraction: Share of the labelled nodes that is held out for validation.
         metric: The validation metric that chooses the weights of ``"auto"`` or the epoch of a network: ``"accuracy"``,
-            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"`` or ``"log-loss"``. By default
-            ``"auto"`` uses log-loss minus accuracy (of tables of labels the log-loss), a network of the preset
-            ``"strong"`` its loss, and other presets accuracy, or average precision for tables of labels.
-        positive: The positive one of two classes, for ``"average-precision"``; the rarer of the labelled ones if None,
-            of equals the last.
+            ``"balanced"``, ``"macro-f1"``, ``"auc"``, ``"average-precision"``, ``"precision@K"`` for any number K, or
+            ``"log-loss"``. By default ``"auto"`` uses log-loss minus accuracy (of tables of labels the log-loss), a
+            network of the preset ``"strong"`` its loss, and other presets accuracy, or average precision for tables of
+            labels. Where 80 % or more of the labelled nodes have one class, average precision (of two classes) or
+            macro F1 is in place of accuracy, and what ``"auto"`` uses; with ``class_weight`` balanced accuracy.
+        positive: The positive one of two classes, for ``"average-precision"`` and ``"precision@K"``; the rarer of the
+            labelled ones if None, of equals the last.
         class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
             loss and in the validation metric. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
         random_state: Seed of all random numbers, an integer; None for another one in each fit.
-        device: ``"cpu"``, or ``"auto"`` for a GPU if there is one.
+        device: ``"cpu"``; ``"cuda"`` or ``"cuda:1"`` for a GPU that must be there; ``"auto"`` for one if there is one.
         verbose: Show progress.
 
     Attributes:

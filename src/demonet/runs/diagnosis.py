@@ -16,9 +16,9 @@ from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.estimators.core import Fitted
 from demonet.estimators.models import EnsembleModel
-from demonet.runs.evaluate import interval_of, metric_range, percentiles, shown
+from demonet.runs.evaluate import interval_of, metric_range, shown
 from demonet.runs.inputs import Inputs
-from demonet.train.metrics import METRICS, Metric, Task
+from demonet.train.metrics import METRICS, Metric, Task, metric_of_items, percentiles
 from demonet.train.objective import value_of
 
 RESAMPLES = 100  # of the bootstrap, for each candidate
@@ -89,16 +89,6 @@ def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Ta
         "difference": sign * (whole - known[best]),
         "interval": bounds and [min(max(bound, low - high), high - low) for bound in bounds],
     }
-
-
-def metric_of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """``[items]`` what a metric is the mean of; None if it is no mean over items."""
-    if metric == "accuracy":
-        return (outputs.argmax(1) == y).astype(np.float64)
-    if metric == "log-loss":
-        least = np.finfo(outputs.dtype).eps  # as scikit-learn has it
-        return -np.log(np.clip(outputs[np.arange(len(y)), y], least, 1 - least))
-    return None
 
 
 def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[dict[str, Any]]:

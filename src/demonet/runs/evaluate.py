@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 from demonet.data.splits import Split
 from demonet.runs.inputs import Inputs
 from demonet.runs.statistics import spread
-from demonet.train.metrics import METRICS, Metric, Task
+from demonet.train.metrics import METRICS, Metric, Task, percentiles
 from demonet.train.objective import decided, value_of
 
 Array = NDArray[Any]
@@ -81,12 +81,6 @@ def interval_of(metric: Metric, task: Task, y: Array, outputs: Array, resamples:
     draws = (generator.integers(0, len(y), len(y)) for _ in range(resamples))
     values = [value for rows in draws if (value := value_of(metric, task, y[rows], outputs[rows])) is not None]
     return percentiles(values)
-
-
-def percentiles(drawn: Any) -> list[float] | None:
-    """The 95 % interval of what a bootstrap has drawn, without what is not finite; None if nothing is left."""
-    known = np.asarray(drawn)[np.isfinite(drawn)]
-    return [float(bound) for bound in np.percentile(known, [2.5, 97.5])] if known.size else None
 
 
 def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:

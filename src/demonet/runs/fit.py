@@ -31,6 +31,7 @@ from demonet.errors import needed
 from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
+from demonet.estimators.importance import importance_facts
 from demonet.estimators.models import EnsembleModel, Model, NetworkModel
 from demonet.estimators.reasons import Go
 from demonet.features.views import LARGE
@@ -52,7 +53,7 @@ from demonet.runs.folder import (
     lock_folder,
     open_folder,
 )
-from demonet.runs.importance import importance_facts, reason_facts
+from demonet.runs.importance import reason_facts
 from demonet.runs.inputs import Inputs
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, tensorboard_log
@@ -232,7 +233,9 @@ def _train_split(
         short = plan.model == "network" or plan.settings.time_limit is not None
         judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
         seed, edges, go = plan.settings.seed, has_other_edges(fitted.saved), going("what matters")
-        result["importance"] = importance_facts(judge.outputs, inputs, split, metric, effort, seed, edges=edges, go=go)
+        parts = split.train.numpy(), split.val.numpy()
+        given = judge.outputs, inputs.data, inputs.data.y.numpy(), parts, metric, inputs.task, effort, seed
+        result["importance"] = importance_facts(*given, names=inputs.columns, edges=edges, go=go)
         go = going("reasons of predictions")
         result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort, go)
         fitted.saved.save(folder.path(MODEL))

@@ -281,6 +281,22 @@ def find_metric(name: str, task: Task) -> Metric:
     return METRICS[name]
 
 
+def metric_of_items(metric: str, outputs: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """``[items]`` what a metric is the mean of; None if it is no mean over items."""
+    if metric == "accuracy":
+        return (outputs.argmax(1) == y).astype(np.float64)
+    if metric == "log-loss":
+        least = np.finfo(outputs.dtype).eps  # as scikit-learn has it
+        return -np.log(np.clip(outputs[np.arange(len(y)), y], least, 1 - least))
+    return None
+
+
+def percentiles(drawn: Any) -> list[float] | None:
+    """The 95 % interval of what a bootstrap has drawn, without what is not finite; None if nothing is left."""
+    known = np.asarray(drawn)[np.isfinite(drawn)]
+    return [float(bound) for bound in np.percentile(known, [2.5, 97.5])] if known.size else None
+
+
 def imbalance(counts: Array) -> float | None:
     """The share of the most frequent class, if it makes accuracy meaningless; None otherwise.
 
