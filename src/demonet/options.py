@@ -120,7 +120,7 @@ class Settings:
             :func:`~demonet.runs.targets.with_targets`.
         model: ``"auto"``: several candidates, weighted on validation; ``"kernel"``; ``"network"``; None for ``"auto"``,
             or for ``"network"`` where an option is given that only networks read: ``preset``, ``layers``, ``scheme``,
-            ``epochs``, ``batch_size``, ``neighbours``, ``class_weight`` or ``log``. See
+            ``epochs``, ``batch_size``, ``neighbours`` or ``log``. See
             :func:`~demonet.runs.plan.decide_model`.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` (the default) or ``"best"``.
         time_limit: Of ``"auto"``: seconds for a split; of the first, from reading to the page.
@@ -130,6 +130,8 @@ class Settings:
             :data:`~demonet.train.metrics.METRICS` that fits the task; None for the task's default, see
             :func:`~demonet.train.metrics.metric_of_classes`.
         positive: The positive one of two classes, for a metric that has one; None for the rarer, of equals the last.
+        class_weight: ``"balanced"``, or None for equal weights; only for classes. The loss with these weights then
+            chooses, unless ``metric`` is given; the balanced accuracy is reported.
         seed: Seed of the split, the initial weights and dropout.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         val, test: Shares of the labelled items for validation (choosing the epoch) and for the test.
@@ -144,7 +146,6 @@ class Settings:
         epochs: The largest number of epochs; None for the preset's number, less on large graphs.
         batch_size, neighbours: Training nodes of a batch, and how many neighbours of each are drawn; None for all,
             unless they do not fit into memory. See :func:`~demonet.train.recipes.train_nodes`.
-        class_weight: ``"balanced"``, or None for equal weights; only for classes.
         log: ``"tensorboard"``, or None.
         engine: ``"torchrun"`` or ``"ray"`` for exact training of a network over processes, see
             :mod:`demonet.distributed`; with ``model="auto"``, ``"ray"`` fits candidates on a Ray cluster, ``jobs`` at
@@ -172,6 +173,7 @@ class Settings:
     positive: str | None = option(
         None, "The positive one of two classes, for average-precision and precision@K. Default: the rarer.", TRAINING
     )
+    class_weight: Literal["balanced"] | None = option(None, "Give rare classes more weight, in every model.", TRAINING)
     seed: int = option(0, "Seed of splits, weights and dropout.", TRAINING, min=0, max=2**31)
     device: Device = option("auto", "Where to train.", TRAINING)
     val: float = option(0.2, "Share for choosing.", TRAINING)
@@ -187,7 +189,6 @@ class Settings:
     epochs: int | None = option(None, "Largest number.", NETWORK, min=1)
     batch_size: int | None = option(None, "Nodes of a batch. Default: all, if they fit into memory.", NETWORK, min=1)
     neighbours: int | None = option(None, "Neighbours of a node drawn in a batch. Default: all.", NETWORK, min=1)
-    class_weight: Literal["balanced"] | None = option(None, "Give rare classes more weight.", NETWORK)
     log: Literal["tensorboard"] | None = option(None, "Also log learning curves.", NETWORK)
     engine: Engine | None = option(
         None,

@@ -60,6 +60,59 @@ def test_outputs_for_unseen_items():
     assert solution.error == pytest.approx(float((solution.unseen - targets).square().mean()))
 
 
+def test_a_weight_is_a_number_of_copies():
+    """An item of weight k is as k equal items; left out, all of them are."""
+    rng = np.random.default_rng(3)
+    x = torch.from_numpy(rng.normal(size=(15, 4)))
+    gram, targets = x @ x.T + 1, torch.from_numpy(rng.normal(size=(15, 2)))
+    weight = torch.tensor([1.0, 3, 2, 1, 4, 1, 1, 2, 1, 5, 1, 1, 2, 1, 3], dtype=torch.float64)
+    solution = solve(gram[:12, :12], targets, [0.3], gram[12:, :12], weight)
+    alpha, left_out = ridge(gram[:12, :12], targets[:12], 0.3, weight[:12])
+    for i in range(15):
+        rest = [j for j in range(12) if j != i for _ in range(int(weight[j]))]
+        copies, _ = ridge(gram[rest][:, rest], targets[rest], 0.3)
+        np.testing.assert_allclose(solution.unseen[i], gram[i, rest] @ copies)
+    np.testing.assert_allclose(left_out, solution.unseen[:12])
+    np.testing.assert_allclose(solution.alpha, alpha)
+    mean = torch.repeat_interleave((solution.unseen - targets).square(), weight.long(), 0).mean()
+    assert solution.error == pytest.approx(float(mean))
+
+
+@pytest.mark.parametrize("columns", [3000, 1])  # normal equations, or conjugate gradients
+def test_a_weight_is_a_number_of_copies_in_the_primal(monkeypatch, columns):
+    monkeypatch.setattr("demonet.closedform.primal.COLUMNS", columns)
+    data, copies = random_graph(), np.arange(40) % 4 + 1
+    view, targets = NodeInputs().fit(data).transform(data), torch.randn(40, 2, dtype=torch.float64)
+    exact = {"dtype": torch.float64, "tolerance": 1e-12, "steps": 2000}
+    weighted = PrimalRidge(LINEAR, 0.1, **exact).fit(view.take(np.arange(40)), targets, torch.from_numpy(copies))
+    rows = np.repeat(np.arange(40), copies)
+    repeated = PrimalRidge(LINEAR, 0.1, **exact).fit(view.take(rows), targets[rows])
+    torch.testing.assert_close(weighted.predict(view), repeated.predict(view), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("dual", [15_000, 10])
+@pytest.mark.parametrize("task", ["classes", "ordinal", "regression"])
+def test_the_machine_with_weights(monkeypatch, task, dual):
+    """With a given noise: weights are numbers of copies, and equal weights a smaller noise."""
+    data, rows = random_graph(), np.arange(60)
+    y = np.digitize(data.x[:60, 0].numpy(), [-0.4, 0.4]) if task != "regression" else data.x[:60, :2].double().numpy()
+
+    def outputs(noise, rows, **weight):
+        monkeypatch.setattr("demonet.closedform.machine.NOISES", np.array([noise / unit(rows)]))
+        machine = KernelMachine(task, settings=[LINEAR], dual=dual, **EXACT).fit(data, rows, y[rows], **weight)
+        assert machine.members_[0][1] == pytest.approx(noise)
+        return machine.decision_function(data)
+
+    def unit(rows):  # in which a machine has its noises
+        view = NodeInputs().fit(data).transform(data).take(rows)
+        return float(view.pair(view, torch.float64, "cpu").gram(LINEAR).diagonal().mean())
+
+    copies = rows % 3 + 1
+    weighted, repeated = outputs(0.3, rows, weight=copies.astype(float)), outputs(0.3, np.repeat(rows, copies))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(outputs(0.6, rows, weight=np.full(60, 2.0)), outputs(0.3, rows), rtol=1e-5, atol=1e-6)
+
+
 def test_noise_is_judged_on_validation_items_too():
     rng = np.random.default_rng(2)
     x = torch.from_numpy(rng.normal(size=(40, 2)))

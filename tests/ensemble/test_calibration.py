@@ -51,6 +51,22 @@ def test_a_bias_of_two_classes_is_found():
     assert (np.diff(found[said[:, 1].argsort(), 1]) >= 0).all()
 
 
+def test_weights_of_classes_are_odds():
+    """Probabilities that are true, where items of the second class count four times."""
+    generator = np.random.default_rng(0)
+    true = generator.beta(1, 3, size=4000)
+    y, said = (generator.random(4000) < true).astype(int), np.stack([1 - true, true], 1)
+    assert Calibration.choose(said, y).method != "bias"
+    weight = np.where(y, 4.0, 1.0)
+    found = Calibration.choose(said, y, weight=weight)
+    assert found.method == "bias"
+    assert np.exp(found.bias) == pytest.approx(4, rel=0.15)
+    losses = [np.average(item_losses("classify", p, y), weights=weight) for p in (said, found.apply(said))]
+    assert found.losses["none"] == pytest.approx(losses[0])
+    assert found.losses["bias"] == pytest.approx(losses[1], rel=0.01)
+    assert found.temperature == pytest.approx(Calibration.choose(said, y, weight=10 * weight).temperature)
+
+
 @given(
     count=st.integers(30, 80),
     classes=st.integers(2, 4),

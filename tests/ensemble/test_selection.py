@@ -36,6 +36,28 @@ def test_greedy_is_the_naive_loop(seed):
     np.testing.assert_allclose(greedy_weights(probability, y), naive_greedy(probability, y, 25))
 
 
+def test_a_weight_is_a_number_of_items():
+    probability, y = example(5)
+    copies = 1.0 + 9 * (y == 1)
+    many = np.repeat(np.arange(37), copies.astype(int))
+    repeated = greedy_weights(probability[:, many], y[many])
+    np.testing.assert_array_equal(greedy_weights(probability, y, weight=copies), repeated)
+    assert repeated.tolist() != greedy_weights(probability, y).tolist()
+    found = ensemble_weights(probability, y, weight=copies)
+    np.testing.assert_allclose(found, ensemble_weights(probability, y, weight=10 * copies))  # only their ratios count
+    np.testing.assert_array_equal(
+        ensemble_weights(probability, y, weight=np.ones(37)), ensemble_weights(probability, y)
+    )
+
+
+def test_who_is_plausible_is_asked_of_the_weighted_loss():
+    """The second candidate is right about a tenth of the items, and these count a hundred times."""
+    y = np.arange(200) % 10 // 9
+    probability = np.stack([np.full((200, 2), [0.9, 0.1]), np.full((200, 2), [0.1, 0.9])])
+    assert plausible(probability, y).tolist() == [True, False]
+    assert plausible(probability, y, weight=np.where(y, 100.0, 1.0)).tolist() == [False, True]
+
+
 def test_the_first_of_equal_candidates_is_taken():
     probability, y = example(0, members=2)
     best = greedy_weights(probability, y)

@@ -131,7 +131,6 @@ REFUSED = {
     "lr": 0.1,
     "epochs": 3,
     "patience": 3,
-    "class_weight": "balanced",
     "preset": "paper",
     "features": "degree-rbf",
     "metric": "auc",

@@ -20,10 +20,10 @@ PAIR = torch.tensor([[0, 1], [1, 0]])
 class _Adapter:
     """A table is read as scikit-learn reads it, then passed on as nodes or graphs."""
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        return self.fit_rows(X, y)
+        return self.fit_rows(X, y, sample_weight)
 
     def read(self, X):
         check_is_fitted(self, "model_")
@@ -39,8 +39,8 @@ class _Adapter:
 
 
 class _Nodes(_Adapter):
-    def fit_rows(self, X, y):
-        return self._fit(self._read(self.twins(X), learn=True), np.arange(len(X)), y)
+    def fit_rows(self, X, y, sample_weight):
+        return self._fit(self._read(self.twins(X), learn=True), np.arange(len(X)), y, None, sample_weight)
 
     def _outputs(self, X, graph=None):
         X = self.read(X)
@@ -63,8 +63,8 @@ class _Nodes(_Adapter):
 
 
 class _Graphs(_Adapter):
-    def fit_rows(self, X, y):
-        return GraphEstimator.fit(self, self.pairs(X), y)
+    def fit_rows(self, X, y, sample_weight):
+        return GraphEstimator.fit(self, self.pairs(X), y, sample_weight)
 
     def _outputs(self, X):
         return np.concatenate([super(_Graphs, self)._outputs([pair]) for pair in self.pairs(self.read(X))])
@@ -104,7 +104,12 @@ ADAPTED = [
 ]
 
 
-@parametrize_with_checks(ADAPTED)
+FAILING = {
+    "check_sample_weight_equivalence_on_dense_data": "of n items other ones are held out than of these and their copies"
+}
+
+
+@parametrize_with_checks(ADAPTED, expected_failed_checks=lambda estimator: FAILING)
 def test_through_the_adapter(estimator, check):
     check(estimator)
 

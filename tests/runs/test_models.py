@@ -227,6 +227,8 @@ def test_numbers_and_several_labels_have_the_whole_ensemble(problem, few, labels
         ({}, "regress", "auto", ["model='network'"]),
         ({"effort": "quick"}, "multilabel", "auto", ["model='network'"]),
         ({"model": "kernel"}, "regress", "kernel", []),
+        ({"class_weight": "balanced"}, "classify", "auto", ["model='network'"]),
+        ({"class_weight": "balanced", "model": "kernel"}, "classify", "kernel", []),
     ],
 )
 def test_the_model_is_chosen_and_said(given, task, model, names):

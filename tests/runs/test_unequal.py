@@ -109,6 +109,29 @@ def test_a_decision_is_chosen_on_validation_and_kept(problem, options, monkeypat
     assert state["decision"]["factors"] == factors.tolist()
 
 
+@pytest.mark.parametrize("options", [{}, {"model": "kernel"}, {"model": "network", "epochs": 8}])
+def test_weights_of_classes_in_a_run(problem, options):
+    """Every model keeps its kind; the card says what probabilities are; losses on validation are weighted."""
+    write_classes("rare", "common", shares=[0.05, 0.95], follow=0.4)
+    options = {"effort": "quick"} | options if "model" not in options else options
+    shares = []
+    for weight in (None, "balanced"):
+        run = fit(settings=Settings(class_weight=weight, **options), overwrite=True)
+        assert run.metrics["model"] == options.get("model", "auto")
+        shares.append(run.outputs[:, run.class_names.index("rare")].mean())
+        told = Path("run/MODEL_CARD.md").read_text(encoding="utf-8").count("equally frequent classes")
+        assert told == (weight is not None)
+    assert shares[1] > shares[0] + 0.1
+    assert run.config["estimator"]["class_weight"] == "balanced"
+    if "effort" not in options:
+        return
+    fitted = DEMONetClassifier.load("run/model.safetensors").model_.ensemble
+    gain = run.metrics["gain"]["log-loss"]
+    weights = {row["name"]: row["loss"] for row in run.metrics["candidates"] if row["loss"] is not None}
+    assert gain["best_score"] == pytest.approx(min(weights.values()), abs=1e-6)
+    assert gain["ensemble_score"] == pytest.approx(fitted.validation["loss"], abs=1e-6)
+
+
 def test_a_decision_finds_what_it_is_for():
     generator = np.random.default_rng(0)
     y = (generator.random(400) < 0.1).astype(int)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.closedform.link import SCALES, Link, log_loss, normal_scores
+from demonet.closedform.link import SCALES, Link, log_loss, normal_scores, shares
 from demonet.closedform.nodes import Array, NodeInputs, NodeRows, NodeSetting
 from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
@@ -104,7 +104,15 @@ class KernelMachine:
         if self.task not in TASKS:
             raise DemonetError(f"task={self.task!r} of a kernel machine", hint=f"known are {', '.join(TASKS)}")
 
-    def fit(self, data: Any, rows: Array | Tensor, y: Array | Tensor, val_rows: Any = None, val_y: Any = None) -> Self:
+    def fit(
+        self,
+        data: Any,
+        rows: Array | Tensor,
+        y: Array | Tensor,
+        val_rows: Any = None,
+        val_y: Any = None,
+        weight: Array | None = None,
+    ) -> Self:
         """Fit on labelled rows; validation rows, if given, only help to choose.
 
         Args:
@@ -112,6 +120,7 @@ class KernelMachine:
             rows: ``[n]`` indices of the labelled items.
             y: ``[n]`` their classes 0, 1, ..., or numbers; or ``[n, C]`` numbers.
             val_rows, val_y: The same for validation.
+            weight: ``[n + m]`` weights of the labelled, then of the validation items; None if all are 1.
         """
         rows = np.asarray(rows)
         self.inputs_ = inputs_for(data).fit(data if isinstance(data, Data) else [data[i] for i in rows])
@@ -119,18 +128,22 @@ class KernelMachine:
         if isinstance(data, Data) and self.settings is None:  # those that are given may have no primal
             self.dual = min(self.dual, ENTRIES // max(1, len(view)))
         val = None if val_rows is None or not len(val_rows) else view.take(np.asarray(val_rows))
-        return self.fit_views(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y))
+        return self.fit_views(view.take(rows), np.asarray(y), val, None if val is None else np.asarray(val_y), weight)
 
-    def fit_views(self, train: Any, y: Array, val: Any = None, val_y: Array | None = None) -> Self:
+    def fit_views(
+        self, train: Any, y: Array, val: Any = None, val_y: Array | None = None, weight: Array | None = None
+    ) -> Self:
         """Fit on views of the items, as ``inputs_.transform(data).take(rows)`` gives them."""
-        self._parts = (train, y, val, val_y)
+        self._parts = (train, y, val, val_y, weight)
         self.dtype_ = self.dtype or (torch.float64 if len(train) <= DOUBLE else torch.float32)
-        self.y_ = y if val_y is None else np.concatenate([y, val_y])
+        self.y_, self.weight_ = y if val_y is None else np.concatenate([y, val_y]), weight
+        train_weight = None if weight is None else weight[: len(y)]
         parts = ((y, self.screen), (self.y_[len(y) :], 2 * self.screen))
         rows, judges = (self._sample(len(part), most) for part, most in parts)
         sample = train.take(rows)
         pair, cross = self._pair(sample, sample), None if val is None else self._pair(val.take(judges), sample)
-        labels = np.concatenate([y[rows], self.y_[len(y) :][judges]])
+        some = np.concatenate([rows, len(y) + judges])
+        labels, weights = self.y_[some], None if weight is None else weight[some]
         whole = len(labels) == len(self.y_)
         tried: dict[Any, tuple[float, float, Array]] = {}
 
@@ -138,7 +151,8 @@ class KernelMachine:
             kernel = None if cross is None else cross.gram(setting)
             gram = pair.gram(setting)
             noises = NOISES * float(gram.diagonal().mean())
-            return self._judged(solve(gram, self._encode(labels), noises.tolist(), kernel), labels)
+            own = None if weights is None else torch.from_numpy(weights).to(gram)
+            return self._judged(solve(gram, self._encode(labels), noises.tolist(), kernel, own), labels, weights)
 
         def score(setting: Any) -> float:
             setting = setting.canonical()
@@ -147,14 +161,15 @@ class KernelMachine:
             return tried[setting][0]
 
         start, choices = train.space(self.degree, linear=len(train) > self.dual)
-        self._code(train, y, "classes" if self.task == "auto" else self.task)
+        self._code(train, y, "classes" if self.task == "auto" else self.task, train_weight)
         if self.task == "auto" and self.num_classes_ > 2:
             losses: dict[Task, float] = {"ordinal": 0.0, "classes": 0.0}
             for task in losses:
-                self._code(train, y, task)
+                self._code(train, y, task, train_weight)
                 f = evaluate(start)[2]
-                losses[task] = log_loss(Link.fit(f, labels, self.ranks_).log_probabilities(f), labels)
-            self._code(train, y, min(losses, key=losses.__getitem__))
+                link = Link.fit(f, labels, self.ranks_, weights)
+                losses[task] = log_loss(link.log_probabilities(f), labels, weights)
+            self._code(train, y, min(losses, key=losses.__getitem__), train_weight)
         if self.settings is not None:
             for setting in self.settings:
                 score(setting)
@@ -166,9 +181,9 @@ class KernelMachine:
         self.members_ = [(setting, noise) for setting, _, noise in self.table_[:most]]
         if whole:
             self.left_out_ = np.mean([tried[setting][2] for setting, _ in self.members_], axis=0)
-        self._solve(train, self._encode(y), val, whole)
+        self._solve(train, self._encode(y), val, whole, None if weight is None else torch.from_numpy(weight[: len(y)]))
         if self.task_ != "regression":
-            self.link_ = Link.fit(self.left_out_, self.y_, self.ranks_)
+            self.link_ = Link.fit(self.left_out_, self.y_, self.ranks_, self.weight_)
         return self
 
     def _sample(self, size: int, most: int) -> Array:
@@ -177,15 +192,15 @@ class KernelMachine:
             return np.arange(size)
         return np.sort(np.random.default_rng(self.seed).choice(size, most, replace=False))
 
-    def _solve(self, train: Any, targets: Tensor, val: Any, whole: bool) -> None:
+    def _solve(self, train: Any, targets: Tensor, val: Any, whole: bool, weight: Tensor | None) -> None:
         """Coefficients of every member on all training items; their predictions for items left out."""
         self.train_, self.alpha_ = train, list[Tensor]()
         self.primal_: list[PrimalRidge] = []
         if len(train) > self.dual:
-            return self._solve_primal(train, targets, val)
+            return self._solve_primal(train, targets, val, weight)
         pair, left_out = self._pair(train, train), []
         for setting, noise in self.members_:
-            alpha, out = ridge(pair.gram(setting), targets, noise)
+            alpha, out = ridge(pair.gram(setting), targets, noise, weight)
             self.alpha_.append(alpha)
             left_out.append(out.double().cpu().numpy())
         if not whole:
@@ -193,43 +208,51 @@ class KernelMachine:
             self.left_out_ = np.concatenate([np.mean(left_out, axis=0), *others])
         return None
 
-    def _solve_primal(self, train: NodeRows, targets: Tensor, val: NodeRows | None) -> None:
+    def _solve_primal(self, train: NodeRows, targets: Tensor, val: NodeRows | None, weight: Tensor | None) -> None:
         """Leave-one-out has no closed form here: without validation items, a tenth is held out to fit the link."""
         models = [PrimalRidge(setting, noise, self.dtype_, self.device) for setting, noise in self.members_]
         if val is None:
             held = np.random.default_rng(self.seed).random(len(train)) < 0.1
-            val, self.y_ = train.take(held), self.y_[held]
-            some = train.take(~held)
-            self.primal_ = [model.fit(some, targets[torch.from_numpy(~held)]) for model in models]
+            val, judges, some = train.take(held), held, torch.from_numpy(~held)
+            own = None if weight is None else weight[some]
+            self.primal_ = [model.fit(train.take(~held), targets[some], own) for model in models]
             self.left_out_ = self.decision_of(val)
-            self.primal_ = [model.fit(train, targets) for model in models]
+            self.primal_ = [model.fit(train, targets, weight) for model in models]
         else:
-            self.primal_ = [model.fit(train, targets) for model in models]
-            self.left_out_, self.y_ = self.decision_of(val), self.y_[len(train) :]
+            self.primal_ = [model.fit(train, targets, weight) for model in models]
+            self.left_out_, judges = self.decision_of(val), np.arange(len(self.y_)) >= len(train)
+        self.y_, self.weight_ = self.y_[judges], None if self.weight_ is None else self.weight_[judges]
 
-    def _judged(self, solution: Solution, labels: Array) -> tuple[float, float, Array]:
+    def _judged(self, solution: Solution, labels: Array, weight: Array | None) -> tuple[float, float, Array]:
         """Score, noise and out-of-sample predictions."""
         out = solution.unseen.double().cpu().numpy()
         if self.task_ != "classes":
             return solution.error, solution.noise, out
         scaled = torch.log_softmax(torch.as_tensor(SCALES[:, None, None] * out), -1)
-        losses = -scaled[:, torch.arange(len(labels)), torch.from_numpy(labels)].mean(1)
+        share = 1.0 if weight is None else torch.from_numpy(shares(weight))
+        losses = -(share * scaled[:, torch.arange(len(labels)), torch.from_numpy(labels)]).mean(1)
         return float(losses.min()), solution.noise, out
 
-    def _code(self, train: Any, y: Array, task: Task) -> None:
+    def _code(self, train: Any, y: Array, task: Task, weight: Array | None) -> None:
         """Learn how targets are coded."""
         self.task_ = task
         self.ranks_: tuple[int, ...] = ()
         if task == "regression":
             table = y.reshape(len(y), -1)
-            self.mean_, deviation = table.mean(0).tolist(), table.std(0)
+            mean, deviation = table.mean(0), table.std(0)
+            if weight is not None:
+                mean = np.average(table, 0, weight)
+                deviation = np.sqrt(np.average((table - mean) ** 2, 0, weight))
+            self.mean_ = mean.tolist()
             self.deviation_ = np.where(deviation > 0, deviation, 1.0).tolist()
             return
         self.num_classes_ = int(self.y_.max()) + 1
         if task == "ordinal":
-            means = [train.mean_log_degree()[y == c].mean() for c in range(self.num_classes_)]
+            of_class = [y == c for c in range(self.num_classes_)]
+            degree = train.mean_log_degree()
+            means = [np.average(degree[c], weights=None if weight is None else weight[c]) for c in of_class]
             ranks = np.argsort(np.argsort(means)) if self.order is None else np.asarray(self.order)
-            self.scores_ = normal_scores(np.bincount(ranks[y], minlength=len(ranks)))
+            self.scores_ = normal_scores(np.bincount(ranks[y], weight, minlength=len(ranks)))
             self.ranks_ = tuple(ranks.tolist())
 
     def _encode(self, y: Array) -> Tensor:
@@ -313,12 +336,12 @@ class KernelMachine:
         """
         if not hasattr(self, "_parts"):
             raise DemonetError("degree_effect of a machine that was loaded", hint="call it after fit")
-        train, y, val, val_y = self._parts
+        train, y, val, val_y, weight = self._parts
         given = None if self.settings is None else [replace(s, degree=0.0) for s in self.settings]
         like = partial(replace, self, task=self.task_)
-        none = like(degree=False, settings=given).fit_views(train, y, val, val_y)
+        none = like(degree=False, settings=given).fit_views(*self._parts)
         settings = [setting for setting, _ in self.members_]
-        others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y)
+        others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y, weight)
         arms = {"degree": self, "none": none, "shuffled": like(settings=settings).fit_views(*others)}
         outcomes = {name: arm._outcomes() for name, arm in arms.items()}
         gain = {
@@ -341,12 +364,17 @@ class KernelMachine:
         )
 
     def _outcomes(self) -> dict[str, Array]:
-        """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error."""
+        """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error.
+
+        Each times the weight of the item, which is 1 on average.
+        """
+        share = 1.0 if self.weight_ is None else shares(self.weight_)
         if self.task_ == "regression":
             error = ((self.left_out_ - self._encode(self.y_).cpu().numpy()) ** 2).mean(1)
-            return {"accuracy": 1 - error, "loss": error}
+            return {"accuracy": share * (1 - error), "loss": share * error}
         log_p = self.link_.log_probabilities(self.left_out_)
-        return {"accuracy": 1.0 * (log_p.argmax(1) == self.y_), "loss": -log_p[np.arange(len(self.y_)), self.y_]}
+        loss = -log_p[np.arange(len(self.y_)), self.y_]
+        return {"accuracy": share * (log_p.argmax(1) == self.y_), "loss": share * loss}
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything that predictions need: a part for JSON and a part for safetensors."""

@@ -51,8 +51,8 @@ class PrimalRidge:
         self.tolerance, self.steps = tolerance, steps
         self.arrays: dict[str, Tensor] = {}
 
-    def fit(self, view: NodeRows, targets: Tensor) -> Self:
-        """Solve ``(Phi' Phi + noise I) W = Phi' Y``."""
+    def fit(self, view: NodeRows, targets: Tensor, weight: Tensor | None = None) -> Self:
+        """Solve ``(Phi' V Phi + noise I) W = Phi' V Y``, V the weights of the items, 1 if there are none."""
         degrees = torch.from_numpy(np.unique(view.task))
         s = self.setting
         values, vectors = torch.linalg.eigh(s.kappa(degrees, degrees, torch.float64))
@@ -65,20 +65,21 @@ class PrimalRidge:
             kept = values > RANK * values[-1]
             self.arrays |= {"landmarks": landmarks, "map": vectors[:, kept] / values[kept].sqrt()}
         targets = targets.to(self.device, self.dtype)
+        share = 1.0 if weight is None else weight.to(targets)[:, None]
         few = _Features(self, view.take(np.arange(1)))
         if few.size <= COLUMNS:
-            self.arrays["weight"] = self._normal_equations(view, targets, few.size)
+            self.arrays["weight"] = self._normal_equations(view, targets, few.size, share)
         else:
             features = _Features(self, view)
             self.arrays["weight"] = conjugate_gradients(
-                lambda w: features.transposed(features.times(w)) + self.noise * w,
-                features.transposed(targets),
+                lambda w: features.transposed(share * features.times(w)) + self.noise * w,
+                features.transposed(share * targets),
                 self.tolerance,
                 self.steps,
             )
         return self
 
-    def _normal_equations(self, view: NodeRows, targets: Tensor, size: int) -> Tensor:
+    def _normal_equations(self, view: NodeRows, targets: Tensor, size: int, share: Tensor | float) -> Tensor:
         """The same by a Cholesky factor, the products added up over blocks of rows in float64."""
         left = self.noise * torch.eye(size, dtype=torch.float64, device=self.device)
         right = torch.zeros(size, targets.size(1), dtype=torch.float64, device=self.device)
@@ -86,8 +87,9 @@ class PrimalRidge:
         for start in range(0, len(view), step):
             rows = np.arange(start, min(start + step, len(view)))
             phi = _Features(self, view.take(rows)).dense()
-            left += (phi.T @ phi).double()
-            right += (phi.T @ targets[start : start + step]).double()
+            turned = (phi if isinstance(share, float) else share[start : start + step] * phi).T
+            left += (turned @ phi).double()
+            right += (turned @ targets[start : start + step]).double()
         return torch.cholesky_solve(right, torch.linalg.cholesky(left)).to(self.dtype).contiguous()
 
     def predict(self, view: NodeRows) -> Tensor:

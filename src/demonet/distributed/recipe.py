@@ -37,14 +37,14 @@ def train_in_parts(
     store: Store | None = None,
     objective: Objective | None = None,
     seed: int = 0,
-    class_weight: Tensor | None = None,
+    weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
     """Train on some nodes of a graph that is cut into parts: the gradients are those of the whole graph.
 
     Args:
-        data, split, preset, objective, seed, class_weight, on_epoch, checkpoint: As in
+        data, split, preset, objective, seed, weight, on_epoch, checkpoint: As in
             :func:`~demonet.train.train_nodes`.
         lead: Starts the workers and waits for them: a :class:`~demonet.distributed.worker.Leader`, or
             :func:`~demonet.distributed.ray_train.lead_on_ray`.
@@ -64,7 +64,7 @@ def train_in_parts(
     encoded = objective.encode(y).cpu()
     edge_index, edge_weight = data.edge_index.cpu(), data.get("edge_weight")
     rows = [part.cpu() for part in (split.train, split.val, split.test)]
-    weights = [None if class_weight is None else class_weight.cpu()[encoded[part]] for part in rows[:2]]
+    weights = [None if weight is None else weight.cpu().float()[part] for part in rows[:2]]
     training = Training(
         in_channels=x.size(1),
         tasks=preset.make_tasks(count_degree(edge_index, nodes)),

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from demonet.closedform.link import shares
 from demonet.errors import DemonetError
 from demonet.methods.selection import item_losses
 
@@ -71,30 +72,34 @@ class Calibration:
         self.softening, self.losses = softening, losses or {}
 
     @classmethod
-    def choose(cls, outputs: Float, y: NDArray[np.int64], seed: int = 0) -> Calibration:
-        """The best way for ``[items, classes]`` probabilities and classes; none with fewer than 30 items."""
+    def choose(cls, outputs: Float, y: NDArray[np.int64], seed: int = 0, weight: Float | None = None) -> Calibration:
+        """The best way for ``[items, classes]`` probabilities and classes; none with fewer than 30 items.
+
+        With weights of the items, every loss is a weighted mean.
+        """
         if len(y) < FEWEST:
             return cls()
         order = np.random.default_rng(seed).permutation(len(y))
         order = order[np.argsort(y[order], kind="stable")]  # dealt out class by class
         ways = METHODS if outputs.shape[1] == 2 else METHODS[:2]
         losses = {method: np.empty(len(y)) for method in ways}
+        share = np.ones(len(y)) if weight is None else shares(weight)
         for number in range(FOLDS):
             fold = order[number::FOLDS]
             rest = np.setdiff1d(order, fold)
             for method, found in losses.items():
-                fitted = cls.fit(method, outputs[rest], y[rest])
-                found[fold] = item_losses("classify", fitted.apply(outputs[fold]), y[fold])
+                fitted = cls.fit(method, outputs[rest], y[rest], None if weight is None else weight[rest])
+                found[fold] = share[fold] * item_losses("classify", fitted.apply(outputs[fold]), y[fold])
         best = min(METHODS[:2], key=lambda method: round(float(losses[method].mean()), 9))  # of equals, none
         if "bias" in losses:
             gain = losses[best] - losses["bias"]
             best = "bias" if gain.mean() > gain.std(ddof=1) / math.sqrt(len(y)) else best
-        chosen = cls.fit(best, outputs, y)
+        chosen = cls.fit(best, outputs, y, weight)
         chosen.losses = {method: float(found.mean()) for method, found in losses.items()}
         return chosen
 
     @classmethod
-    def fit(cls, method: str, outputs: Float, y: NDArray[np.int64]) -> Calibration:
+    def fit(cls, method: str, outputs: Float, y: NDArray[np.int64], weight: Float | None = None) -> Calibration:
         """One way, by the log-posterior of these items."""
         if method == "none":
             return cls()
@@ -105,7 +110,7 @@ class Calibration:
 
         def loss(numbers: Float) -> float:
             penalty = ((numbers / PRIOR[: len(numbers)]) ** 2).sum() / (2 * len(y))
-            return float(item_losses("classify", at(numbers).apply(outputs), y).mean() + penalty)
+            return float(item_losses("classify", at(numbers).apply(outputs), y, weight).mean() + penalty)
 
         bounds = [(math.log(RANGE[0]), math.log(RANGE[1])), (-LARGEST, LARGEST)][: 1 + (method == "bias")]
         return at(minimize(loss, np.zeros(len(bounds)), bounds=bounds, method="L-BFGS-B").x)
@@ -148,14 +153,15 @@ class LabelCalibration:
         self.labels = list(labels)
 
     @classmethod
-    def choose(cls, outputs: Float, y: NDArray[Any], seed: int = 0) -> LabelCalibration:
+    def choose(cls, outputs: Float, y: NDArray[Any], seed: int = 0, weight: Float | None = None) -> LabelCalibration:
         """The best way for each label, from ``[items, labels]`` probabilities and labels, NaN for unknown."""
         found = []
         for probability, label in zip(outputs.T, y.T, strict=True):
             known = ~np.isnan(label)
             values = label[known].astype(np.int64)
             enough = np.bincount(values, minlength=2).min() >= FOLDS
-            found.append(Calibration.choose(_of_two(probability[known]), values, seed) if enough else Calibration())
+            judges = values, seed, None if weight is None else weight[known]
+            found.append(Calibration.choose(_of_two(probability[known]), *judges) if enough else Calibration())
         return cls(found)
 
     def apply(self, outputs: Float) -> Float:

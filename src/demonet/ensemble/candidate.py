@@ -46,15 +46,18 @@ class Candidate:
     estimate: float = 0.0
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def scored(self, loss: Float, metric: str, score: float | None, seconds: float) -> Candidate:
+    def scored(
+        self, loss: Float, metric: str, score: float | None, seconds: float, share: Float | None = None
+    ) -> Candidate:
         """The row of a candidate that was fitted, with its scores on the items that candidates are judged on.
 
         Args:
-            loss: ``[items]``.
+            loss: ``[items]``, each times its ``share``: how much it counts, 1 on average; None if all are 1.
             metric, score: The metric, and its value.
             seconds: Of the fit.
         """
         n, z, low, high = len(loss), 1.96, None, None
+        apart = loss if share is None else loss - share * loss.mean()  # a mean with weights is a ratio of two sums
         if metric == "accuracy" and score is not None:
             middle = (score + z**2 / (2 * n)) / (1 + z**2 / n)
             half = z / (1 + z**2 / n) * math.sqrt(score * (1 - score) / n + z**2 / (4 * n**2))
@@ -63,7 +66,7 @@ class Candidate:
             self,
             status="fitted",
             loss=float(loss.mean()),
-            loss_error=float(loss.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
+            loss_error=float(apart.std(ddof=1) / math.sqrt(n)) if n > 1 else None,
             metric=metric,
             score=score,
             score_low=low,

@@ -44,7 +44,8 @@ class Checkpoint:
         """The folder, made if there is none."""
         graphs = [data] if isinstance(data, Data) else list(data)
         parts = [[graph.get(name) for name in ("edge_index", "x", "edge_weight")] for graph in graphs]
-        own = [torch.from_numpy(np.ascontiguousarray(a)) for a in (labelled.y, labelled.train, labelled.val)]
+        given = (labelled.y, labelled.train, labelled.val, *(() if labelled.weight is None else (labelled.weight,)))
+        own = [torch.from_numpy(np.ascontiguousarray(a)) for a in given]
         Path(folder).mkdir(parents=True, exist_ok=True)
         return cls(Path(folder), digest([parts, own, labelled.task, labelled.outputs, labelled.seed]), labelled.outputs)
 

@@ -68,8 +68,9 @@ class Ensemble:
         inductive_outputs: Both of these, ``"strict"`` and ``"refit"``, with the inductive weights; None if they are the
             same, or if there are none.
         fitted_member_outputs: What :meth:`member_outputs` gives for the fitted data, member by member.
-        judged, judged_items: Outputs of every fitted candidate, by name, for the items that the weights were chosen on,
-            and these items. These seven are None after :meth:`from_state`.
+        judged, judged_items, judged_weight: Outputs of every fitted candidate, by name, for the items that the weights
+            were chosen on; these items; and how much each of them counts, None if all count the same. These eight are
+            None after :meth:`from_state`.
         decision: What predictions are made by for the metric, as chosen on these items; empty after :meth:`from_state`.
         folds: Whether these outputs are those of cross-validation over all labelled items: where validation items are
             very few, or more than training items, so that a refit has several times the labels of the first fit.
@@ -94,6 +95,7 @@ class Ensemble:
         self.fitted_member_outputs: list[Float] | None = None
         self.judged: dict[str, Float] | None = None
         self.judged_items: Int | None = None
+        self.judged_weight: Float | None = None
         self.decision: tuple[float, ...] = ()
         self.folds = bool(facts.get("folds"))
         self._view_state = facts["view"]
@@ -113,6 +115,8 @@ class Ensemble:
         members: Sequence[Model] | None = None,
         metric: str | None = None,
         positive: int | None = None,
+        weight: Float | None = None,
+        told: str | None = None,
         device: str = "cpu",
         jobs: int | None = None,
         engine: Callable[[Work], Engine] | None = None,
@@ -135,6 +139,8 @@ class Ensemble:
             metric: What greedy selection improves, one of :data:`~demonet.train.metrics.METRICS` for the task; by
                 default the loss: log-loss minus accuracy, log-loss of labels, or squared error.
             positive: The number of the positive class, for a metric that has one; by default the rarer of two.
+            weight: ``[items]`` how much each item counts, above 0, in fits and in all losses; None if all are 1.
+            told: The metric of the table of candidates, where it is not ``metric``; no decision is chosen for it.
             device: Where kernels, random walks and networks are computed; linear models and trees use the CPU.
             jobs: Processes that fit candidates at once, with one thread each, where that is expected to save time; None
                 for this process alone. Without a time limit the result is the same for any number.
@@ -145,14 +151,14 @@ class Ensemble:
         """
         start = time.monotonic()
         view: View = view_of(data)
-        objective, labelled = _labelled(data, split, task, seed, device)
+        objective, labelled = _labelled(data, split, task, seed, device, weight)
         if effort not in EFFORTS:
             raise DemonetError(f"effort={effort!r}", hint=f"one of {', '.join(EFFORTS)}")
         tried = portfolio(view, labelled, effort) if members is None else [m.for_problem(labelled) for m in members]
         if len({member.name for member in tried}) < len(tried) or not tried:
             raise DemonetError(f"members {[member.name for member in tried]}: at least one, with distinct names")
         tell = on_progress or (lambda progress: None)
-        measure = Measure(metric, positive, objective, labelled)
+        measure = Measure(told or metric, positive, objective, labelled)
         score = None if metric is None else measure.score
         saved = None if checkpoint is None else Checkpoint.open(checkpoint, data, labelled)
         labelled = replace(labelled, metric=metric)
@@ -166,13 +172,13 @@ class Ensemble:
             reasons = "; ".join(f"{trial.row.name}: {trial.row.reason}" for trial in trials)
             raise DemonetError(f"no member could be fitted: {reasons}")
         judged = fitting.judged_items
-        y, every = labelled.y[judged], np.stack([trial.judged for trial in done])
-        weights, inductive = both = _weights(done, every, y, task, score)
-        calibrated = strictly = _calibrations(both, every, y, objective, seed)
+        every = np.stack([trial.judged for trial in done])
+        weights, inductive = both = _weights(done, every, labelled, judged, score)
+        calibrated = strictly = _calibrations(both, every, labelled, judged)
         if folds and not few:  # the members that were fitted on the training part alone have weights of their own
-            own, own_y = np.stack([t.outputs[labelled.val] for t in done]), labelled.y[labelled.val]
-            both = _weights(done, own, own_y, task, score)
-            strictly = _calibrations(both, own, own_y, objective, seed)
+            own = np.stack([t.outputs[labelled.val] for t in done])
+            both = _weights(done, own, labelled, labelled.val, score)
+            strictly = _calibrations(both, own, labelled, labelled.val)
         strict, inductive_strict = (
             each.apply(_average(w, [trial.outputs for trial in done])) for w, each in zip(both, strictly, strict=True)
         )
@@ -185,13 +191,14 @@ class Ensemble:
             fitting.refit(used)
         pairs = zip((weights, inductive), calibrated, strict=True)
         average, elsewhere = (each.apply(_average(own, every)) for own, each in pairs)
-        decision = measure.metric.choose_decision(average, y)
-        validation = measure.facts(average, y, decision)
+        y, own_weight = labelled.y[judged], labelled.weights(judged)
+        decision = () if told else measure.metric.choose_decision(average, y)
+        validation = measure.facts(average, y, decision, own_weight)
         members = [trial.model for trial in used if trial.model]
         knows_nodes = any(member.knows_nodes for member in (*members, *strict_members))
         if knows_nodes:
             view.remember_graph()
-            validation["inductive"] = measure.facts(elsewhere, y, decision)
+            validation["inductive"] = measure.facts(elsewhere, y, decision, own_weight)
         facts = {
             "candidates": [asdict(trial.row) for trial in trials],
             "inductive_weights": inductive[count],
@@ -207,7 +214,7 @@ class Ensemble:
         own_facts = {"inductive_weights": both[1][strict_count], "calibration": [each.state() for each in strictly]}
         ensemble.strict = cls(strict_members, both[0][strict_count], facts | own_facts)
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
-        ensemble.judged_items = judged
+        ensemble.judged_items, ensemble.judged_weight = judged, own_weight
         ensemble.decision = decision
         ensemble.fitted_member_outputs = [decoded(objective, trial.outputs) for trial in used]
         ensemble.fitted_outputs = ensemble.calibration.apply(_average(ensemble.weights, ensemble.fitted_member_outputs))
@@ -344,31 +351,33 @@ class Ensemble:
 
 
 def _weights(
-    done: list[Trial], outputs: Float, y: NDArray[Any], task: Task, score: Score | None
+    done: list[Trial], outputs: Float, labelled: Labelled, items: Int, score: Score | None
 ) -> tuple[Float, Float]:
     """``[candidates]`` weights, and those without members that know the nodes of one graph; zeros if these are all."""
-    weights = ensemble_weights(outputs, y, task, score=score)
+    judges = labelled.y[items], labelled.task, labelled.weights(items)
+    weights = ensemble_weights(outputs, *judges, score=score)
     others = np.array([not (trial.model and trial.model.knows_nodes) for trial in done])
     if not weights[~others].any():
         return weights, weights
     found = np.zeros(len(done))
     if others.any():
-        found[others] = ensemble_weights(outputs[others], y, task, score=score)
+        found[others] = ensemble_weights(outputs[others], *judges, score=score)
     return weights, found
 
 
 def _calibrations(
-    weights: Sequence[Float], outputs: Float, y: NDArray[Any], objective: Objective, seed: int
+    weights: Sequence[Float], outputs: Float, labelled: Labelled, items: Int
 ) -> list[Calibration | LabelCalibration]:
     """For each of several weights, what makes probabilities of the average; numbers stay as they are."""
-    kind = LabelCalibration if objective.task == "multilabel" else Calibration
-    if objective.task == "regress":
+    kind = LabelCalibration if labelled.task == "multilabel" else Calibration
+    if labelled.task == "regress":
         return [kind() for _ in weights]
-    return [kind.choose(_average(each, outputs), y, seed) if each.any() else kind() for each in weights]
+    judges = labelled.y[items], labelled.seed, labelled.weights(items)
+    return [kind.choose(_average(each, outputs), *judges) if each.any() else kind() for each in weights]
 
 
 def _labelled(
-    data: Items, split: Split | Tensor | None, task: Task, seed: int, device: str
+    data: Items, split: Split | Tensor | None, task: Task, seed: int, device: str, weight: Float | None
 ) -> tuple[Objective, Labelled]:
     y = labels(data, OBJECTIVES[task]()).cpu()
     if not isinstance(split, Split):
@@ -378,7 +387,7 @@ def _labelled(
         kept[rows] = codes[rows]
         split = fractions(kept, (1 - VALIDATION, VALIDATION, 0.0), seed, stratified=classes)
     objective = fitted_objective(OBJECTIVES[task](), y, split)
-    return objective, Labelled.of(y, objective, split, seed, device)
+    return objective, Labelled.of(y, objective, split, seed, device, weight)
 
 
 def _average(weights: Float, outputs: Sequence[Float] | Float) -> Float:

@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from demonet.closedform.link import shares
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
 from demonet.ensemble.selection import greedy_weights, soften
@@ -146,7 +147,7 @@ class Work:
         if task.rival is not None:
             pair = np.stack([self._screen(model, end) for model in (task.rival, task.model)])
             items = self.labelled.val
-            if greedy_weights(pair, self.labelled.y[items], self.labelled.task)[1] < SCREEN_WEIGHT:
+            if _greedy(self.labelled, pair, items)[1] < SCREEN_WEIGHT:
                 parts = f"{SCREEN_ITEMS:,} of {len(self.labelled.train):,} training items"
                 return Fit(reason=f"on {parts} it adds nothing to {task.rival.name}")
         fitted = task.model.fit_on(self.view, self._until(end, 2 + self.folds))
@@ -428,9 +429,11 @@ class Fitting:
             kept = trial.outputs.nbytes + trial.judged.nbytes  # to the end
             self.clock.free = max(0.0, self.clock.free - kept)
             self.clock.note(trial.row.kind, (1 + self.folds) * trial.row.estimate, fit.seconds)
-            y, measure = self.labelled.y[self.judged_items], self.measure
-            loss, score = item_losses(self.labelled.task, trial.judged, y), measure.value(trial.judged, y)
-            trial.row = trial.row.scored(loss, measure.metric.name, score, fit.seconds)
+            labelled, measure = self.labelled, self.measure
+            y, weight = labelled.y[self.judged_items], labelled.weights(self.judged_items)
+            loss, score = item_losses(labelled.task, trial.judged, y, weight), measure.value(trial.judged, y)
+            share = None if weight is None else shares(weight)
+            trial.row = trial.row.scored(loss, measure.metric.name, score, fit.seconds, share)
             if self.saved:
                 self.saved.write("fit", trial)
 
@@ -463,8 +466,8 @@ class Fitting:
         if similar is None or not others:
             return ""
         best = min(others, key=lambda other: other.row.loss or 0.0)
-        pair, y = np.stack([best.judged, similar.judged]), self.labelled.y[self.judged_items]
-        weak = greedy_weights(pair, y, self.labelled.task)[1] < SCREEN_WEIGHT
+        pair = np.stack([best.judged, similar.judged])
+        weak = _greedy(self.labelled, pair, self.judged_items)[1] < SCREEN_WEIGHT
         return f"{model.after} adds nothing to {best.row.name}" if weak else ""
 
     def _refits(self, done: Sequence[Trial]) -> float:
@@ -472,8 +475,7 @@ class Fitting:
         if not done or self.clock.limit == math.inf:
             return 0.0
         some = np.linspace(0, len(self.judged_items), min(len(self.judged_items), JUDGES), endpoint=False, dtype=int)
-        y = self.labelled.y[self.judged_items[some]]
-        weights = greedy_weights(np.stack([trial.judged[some] for trial in done]), y, self.labelled.task)
+        weights = _greedy(self.labelled, np.stack([trial.judged[some] for trial in done]), self.judged_items[some])
         seconds = sum(t.row.seconds for t, weight in zip(done, weights, strict=True) if weight) / (1 + self.folds)
         return seconds / self._engine.slots
 
@@ -551,15 +553,22 @@ class Measure:
         value = self.value(outputs, y)
         return 0.0 if value is None else value if self.metric.larger_is_better else -value
 
-    def facts(self, outputs: Float, y: NDArray[Any], decision: tuple[float, ...]) -> dict[str, Any]:
-        """Loss, metric, and score of predictions that are made by a decision."""
-        loss = float(item_losses(self.objective.task, outputs, y).mean())
+    def facts(
+        self, outputs: Float, y: NDArray[Any], decision: tuple[float, ...], weight: Float | None
+    ) -> dict[str, Any]:
+        """Loss (by the weights of the items), metric, and score of predictions that are made by a decision."""
+        loss = float(item_losses(self.objective.task, outputs, y, weight).mean())
         return {"loss": loss, "metric": self.metric.name, "score": self.value(outputs, y, decision)}
 
 
 def decoded(objective: Objective, outputs: NDArray[Any]) -> NDArray[Any]:
     """Probabilities or classes as they are; standardised numbers in the units of the targets."""
     return objective.decode(torch.from_numpy(outputs)).numpy()
+
+
+def _greedy(labelled: Labelled, outputs: Float, items: Int) -> Float:
+    """The greedy weights of some candidates by the loss of some items."""
+    return greedy_weights(outputs, labelled.y[items], labelled.task, labelled.weights(items))
 
 
 def _outputs(model: Model, view: View) -> Float:

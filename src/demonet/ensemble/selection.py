@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from demonet.closedform.link import shares
 from demonet.methods.selection import item_losses
 from demonet.train.metrics import Task
 
@@ -39,14 +40,21 @@ def soften(outputs: Float, task: Task = "classify") -> Float:
     return (1 - SOFTENING) * outputs + SOFTENING / (outputs.shape[-1] if task == "classify" else 2)
 
 
-def objective(outputs: Float, y: Targets, task: Task = "classify") -> Float:
-    """``[...]``: the mean loss, of classes minus the accuracy; lower is better."""
-    loss = item_losses(task, outputs, y).mean(-1)
-    return loss - (outputs.argmax(-1) == y).mean(-1) if task == "classify" else loss
+def objective(outputs: Float, y: Targets, task: Task = "classify", weight: Float | None = None) -> Float:
+    """``[...]``: the mean loss, of classes minus the accuracy, both by the weights; lower is better."""
+    loss = item_losses(task, outputs, y, weight).mean(-1)
+    right = 1.0 if weight is None else shares(weight)
+    return loss - (right * (outputs.argmax(-1) == y)).mean(-1) if task == "classify" else loss
 
 
 def greedy_weights(
-    outputs: Float, y: Targets, task: Task = "classify", *, rounds: int = ROUNDS, score: Score | None = None
+    outputs: Float,
+    y: Targets,
+    task: Task = "classify",
+    weight: Float | None = None,
+    *,
+    rounds: int = ROUNDS,
+    score: Score | None = None,
 ) -> Float:
     """``[candidates]`` how often each was taken in greedy selection, as shares; the first of equals is taken.
 
@@ -54,6 +62,7 @@ def greedy_weights(
         outputs: ``[candidates, items, outputs]`` probabilities or values on validation.
         y: The targets.
         task: What they are.
+        weight: ``[items]`` how much each counts; None if all are 1.
         rounds: How many to take.
         score: Judge by this instead of :func:`objective`; of scores that are equal to three
             digits, the one of lower loss is better.
@@ -62,36 +71,44 @@ def greedy_weights(
     for number in range(1, rounds + 1):
         average = (total + outputs) / number
         if score is None:
-            best = int(np.argmin(np.round(objective(average, y, task), 12)))  # equal candidates stay equal
+            best = int(np.argmin(np.round(objective(average, y, task, weight), 12)))  # equal candidates stay equal
         else:
             worse = np.array([-round(score(each, y), SCORE_DIGITS) for each in average])
-            best = int(np.lexsort((np.round(item_losses(task, average, y).mean(-1), 12), worse))[0])
+            best = int(np.lexsort((np.round(item_losses(task, average, y, weight).mean(-1), 12), worse))[0])
         taken[best] += 1
         total += outputs[best]
     return taken / rounds
 
 
-def plausible(outputs: Float, y: Targets, task: Task = "classify") -> NDArray[np.bool_]:
+def plausible(outputs: Float, y: Targets, task: Task = "classify", weight: Float | None = None) -> NDArray[np.bool_]:
     """Which candidates are not clearly worse in loss than the best: within two standard errors, paired."""
-    loss = item_losses(task, outputs, y)
+    loss = item_losses(task, outputs, y, weight)
     best = int(np.argmin(np.round(loss.mean(1), 12)))
     difference = loss - loss[best]
     error = difference.std(1, ddof=1) / math.sqrt(len(y)) if len(y) > 1 else np.full(len(loss), np.inf)
     return difference.mean(1) <= WORSE * error + 1e-12
 
 
-def ensemble_weights(outputs: Float, y: Targets, task: Task = "classify", *, score: Score | None = None) -> Float:
+def ensemble_weights(
+    outputs: Float,
+    y: Targets,
+    task: Task = "classify",
+    weight: Float | None = None,
+    *,
+    score: Score | None = None,
+) -> Float:
     """``[candidates]`` weights that sum to one, from softened probabilities or values on validation.
 
     Args:
         outputs: ``[candidates, items, outputs]``.
         y: The targets.
         task: What they are.
+        weight: ``[items]`` how much each counts; None if all are 1.
         score: Of the greedy selection, in place of :func:`objective`.
     """
-    greedy = greedy_weights(outputs, y, task, score=score)
+    greedy = greedy_weights(outputs, y, task, weight, score=score)
     trust = len(y) / (len(y) + PRIOR_ITEMS)
-    kept = plausible(outputs, y, task)
+    kept = plausible(outputs, y, task, weight)
     if task == "classify":  # elsewhere an equal share would make much of the little that a poor candidate adds
         kept |= greedy > 0
     return trust * greedy + (1 - trust) * kept / kept.sum()

@@ -35,7 +35,7 @@ from demonet.estimators.core import Fitted, Items, check_parameters, plain, two_
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.importance import importance_facts
 from demonet.estimators.models import EnsembleModel, KernelModel, NetworkModel
-from demonet.estimators.targets import Array
+from demonet.estimators.targets import Array, check_weights, narrowed
 from demonet.features import FeatureMap
 from demonet.nn.weights import SCHEMES
 from demonet.train.loop import Epoch, History
@@ -55,7 +55,7 @@ class _Declared:
     _objective: Callable[[Tensor, Array | None], Objective]
     _own_objective: Callable[[Items], Objective]
     _own_targets: Callable[[Tensor, Any], Array]
-    _class_weights: Callable[[Tensor, Array | None, Split], Tensor | None]
+    _weights: Callable[[Tensor, Array | None, Split, Array | None], Array | None]
     _decide: Callable[[Array, Fitted], Array]
     _score: Callable[..., float]
 
@@ -130,7 +130,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
     }
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train."""
 
     @abstractmethod
@@ -142,6 +142,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         data: Data | Sequence[Data],
         split: Split,
         *,
+        sample_weight: Any = None,
         on_epoch: Callable[[Epoch], None] | None = None,
         checkpoint: str | Path | None = None,
         on_candidate: Callable[[Progress], None] | None = None,
@@ -151,6 +152,7 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         Args:
             data: The graph, with targets in ``y``; or the graphs, each with its target.
             split: Training and validation items, by their index in ``data``.
+            sample_weight: One weight for each item of ``data``, see :meth:`fit`.
             on_epoch: Callback after every epoch.
             checkpoint: Where the state is saved; training resumes from it if it exists. It is a file for a network,
                 for ``layers="auto"`` a folder with a file for each depth, and for ``model="auto"`` a folder with a file
@@ -159,13 +161,13 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         """
         self._check_parameters()
         given = self._listed(data)
-        rows, y = self._labelled(given, split)
+        rows, y, weight = self._labelled(given, sample_weight, split)
         callbacks = {"on_epoch": on_epoch, "checkpoint": checkpoint, "on_candidate": on_candidate}
-        return self._fit(self._learn(given), rows, y, split, **callbacks)
+        return self._fit(self._learn(given), rows, y, split, weight, **callbacks)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Train on the items and embed them, as a Pipeline does."""
-        return self.fit(X, y).transform(X)
+        return self.fit(X, y, sample_weight).transform(X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """What ``transform`` gives: ``"default"`` (an array), ``"pandas"`` or ``"polars"``; None changes nothing."""
@@ -236,8 +238,10 @@ class DEMONetEstimator(_Declared, BaseEstimator):
             given["class_weight"] = [[plain(key), plain(value)] for key, value in weights.items()]
         return given
 
-    def _labelled(self, items: Items, split: Split | None = None) -> tuple[Array, Array]:
-        """The items of a Data, or of a list of them, that have a target in ``y``, and these targets."""
+    def _labelled(
+        self, items: Items, sample_weight: Any = None, split: Split | None = None
+    ) -> tuple[Array, Array, Array | None]:
+        """The items of a Data, or of a list of them, that have a target in ``y``, these targets, and their weights."""
         if not isinstance(items, Data) and not all(isinstance(graph, Data) for graph in items):
             raise DemonetError("y is None, and not every graph is a Data with a y of its own", hint="pass y")
         y = labels(items, self._own_objective(items)).cpu()
@@ -246,7 +250,25 @@ class DEMONetEstimator(_Declared, BaseEstimator):
             check_split(split, y)
             warn_of_rare([split], y, names=first.get("class_names"))
         known = labelled(y)
-        return known.nonzero().view(-1).numpy(), self._own_targets(y[known], first.get("class_names"))
+        rows, weight = known.nonzero().view(-1).numpy(), check_weights(sample_weight, len(y))
+        targets = self._own_targets(y[known], first.get("class_names"))
+        return rows, targets, None if weight is None else weight[rows]
+
+    def _encode_weighed(
+        self, y: Any, rows: Array, split: Split | None, sample_weight: Any
+    ) -> tuple[Tensor, Array | None, Array, Split | None, Array | None]:
+        """Encoded targets, classes, items, split and weights, without items of weight 0: these are not in training."""
+        known, classes = self._encode(y, len(rows))
+        weight = check_weights(sample_weight, len(rows))
+        if weight is None or weight.all():
+            return known, classes, rows, split, weight
+        kept = weight > 0
+        known, classes = narrowed(known[torch.from_numpy(kept)], classes)
+        if split is not None:
+            left = torch.from_numpy(rows[kept])
+            train, val = (part[torch.isin(part, left)] for part in (split.train, split.val))
+            split = replace(split, train=train, val=val)
+        return known, classes, rows[kept], split, weight[kept]
 
     def _adopt(self, fitted: Fitted, items: Items | None = None) -> Self:
         """Take over a fitted model: all attributes that end in ``_``; and what it was fitted on, with its targets."""

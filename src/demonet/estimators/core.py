@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Items: TypeAlias = Data | Sequence[Data]
 FORMAT = "demonet-model-3"
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "layers", "lr", "epochs", "patience")
-NETWORK_ONLY += ("class_weight", "loss", "batch_size", "neighbours")
+NETWORK_ONLY += ("loss", "batch_size", "neighbours")
 AUTO_ONLY = ("effort", "time_limit", "n_jobs")
 _PARTS = ("train", "val", "test")
 
@@ -211,6 +211,7 @@ def fit_checked(
     items: Items,
     split: Split | None = None,
     classes: Sequence[Any] | Array | None = None,
+    weight: Array | None = None,
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
@@ -226,6 +227,7 @@ def fit_checked(
         split: The items to train on and to choose by; if None, a part of the labelled ones is held out.
         classes: The class of each number in ``y``, of which each has a labelled item, or the name of each label; not
             used in a regression.
+        weight: ``[items]`` how much each counts, besides its class; above 0 where it is labelled. None if all are 1.
         on_epoch: Called after every epoch of a network.
         checkpoint: Where the state is saved; training continues from an existing file.
         on_candidate: Called before and after every candidate of ``model="auto"``.
@@ -255,7 +257,8 @@ def fit_checked(
     elif split is None:
         split = hold_out(y, estimator.validation_fraction, seed)
     title, shown = type(estimator).__name__, estimator.verbose
-    problem = LabelledItems(items, y, split, objective.task, seed, str(device))
+    weight = estimator._weights(y, names, split, weight)
+    problem = LabelledItems(items, y, split, objective.task, seed, str(device), weight)
     if kind == "kernel":
         if shown:
             count = split.train.numel() + split.val.numel()
@@ -265,13 +268,15 @@ def fit_checked(
         bar = CandidateBar(title) if on_candidate is None and shown else nullcontext(on_candidate)
         options = {name: plain(getattr(estimator, name)) for name in AUTO_ONLY}
         own = None if objective.metric == type(objective).default_metric else objective.metric  # none: by its loss
+        if weight is not None and not estimator.metric:
+            own, options["told"] = None, objective.metric
         jobs = options.pop("n_jobs")
         options |= {"jobs": os.cpu_count() if jobs == -1 else jobs, "engine": engine}
         options |= {"metric": estimator.metric or own, "positive": getattr(objective, "positive", None)}
         with bar as callback:
             model = EnsembleModel.fit(problem, checkpoint=checkpoint, on_progress=callback, **options)
     else:
-        presets = settle(estimator, items, seed)
+        presets = settle(estimator, items, seed, weighted=weight is not None)
         if isinstance(items, Data):
             batches = {name: getattr(estimator, name) for name in ("batch_size", "neighbours")}
             train, moved = recipe or partial(train_nodes, **batches), copy.copy(items).to(device)
@@ -279,9 +284,9 @@ def fit_checked(
             train, moved = train_graphs, [copy.copy(graph).to(device) for graph in items]
         most = max(each.train.epochs for each in presets)
         epochs = EpochBar(title, most) if on_epoch is None and shown else nullcontext(on_epoch)
-        weights = estimator._class_weights(y, names, split)
+        weights = None if weight is None else torch.from_numpy(weight)
         with epochs as callback:
-            more: dict[str, Any] = {"objective": objective, "seed": seed, "class_weight": weights}
+            more: dict[str, Any] = {"objective": objective, "seed": seed, "weight": weights}
             more |= {"on_epoch": callback, "checkpoint": checkpoint}
             if estimator.layers == "auto":
                 trained = train_best(train, moved, split, presets, **more)
@@ -290,8 +295,8 @@ def fit_checked(
             model = NetworkModel.of(trained)
     if isinstance(model, NetworkModel):
         objective = model.objective
-    if METRICS[objective.metric].needs_decision:
-        objective = replace(objective, decision=_decision(estimator, model, objective, items, y, split))
+    if METRICS[objective.metric].needs_decision and (weight is None or estimator.metric):  # weights move probabilities
+        objective = replace(objective, decision=_decision(model, objective, items, y, split))
     return Fitted(
         estimator=title,
         parameters=estimator._plain_parameters(),
@@ -305,24 +310,14 @@ def fit_checked(
     )
 
 
-def _decision(
-    estimator: DEMONetEstimator,
-    model: Model,
-    objective: Objective,
-    items: Items,
-    y: Tensor,
-    split: Split,
-) -> tuple[float, ...]:
-    """What validation items say about predictions for the metric; nothing for a kernel machine, which keeps none.
-
-    Class weights have moved the probabilities already, unless a metric was asked for beside them.
-    """
+def _decision(model: Model, objective: Objective, items: Items, y: Tensor, split: Split) -> tuple[float, ...]:
+    """What validation items say about predictions for the metric; nothing for a kernel machine, which keeps none."""
+    if isinstance(model, KernelModel):
+        return ()
     if isinstance(model, EnsembleModel):
         return model.ensemble.decision
-    if isinstance(model, NetworkModel) and (estimator.metric or getattr(estimator, "class_weight", None) is None):
-        judged = split.val.numpy()
-        return METRICS[objective.metric].choose_decision(model.outputs(items, judged), y.numpy()[judged])
-    return ()
+    judged = split.val.numpy()
+    return METRICS[objective.metric].choose_decision(model.outputs(items, judged), y.numpy()[judged])
 
 
 def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -337,20 +332,20 @@ def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str
             )
 
 
-def settle(estimator: DEMONetEstimator, items: Items, seed: int) -> list[Preset]:
+def settle(estimator: DEMONetEstimator, items: Items, seed: int, *, weighted: bool = False) -> list[Preset]:
     """The preset for the items, or presets to choose from, see :func:`~demonet.train.with_layers`.
 
-    They are changed by an estimator's parameters and by the kind of the attributes.
+    They are changed by an estimator's parameters, by the kind of the attributes and by whether items are ``weighted``.
     """
     graphs, family = [items] if isinstance(items, Data) else items, family_of(items)
     named = (estimator.features or "").split("+")
     if family == "graphs" and "attributes" in named and not num_attributes(graphs[0]):
         raise DemonetError(f"features={estimator.features!r}, but the graphs have no attributes")
     bases = with_layers(preset(estimator.preset, family), plain(estimator.layers))
-    return [_settled(estimator, base, graphs, seed) for base in bases]
+    return [_settled(estimator, base, graphs, seed, weighted) for base in bases]
 
 
-def _settled(estimator: DEMONetEstimator, base: Preset, graphs: Sequence[Data], seed: int) -> Preset:
+def _settled(estimator: DEMONetEstimator, base: Preset, graphs: Sequence[Data], seed: int, weighted: bool) -> Preset:
     features = fitting_features(base.features, graphs) if base.name == "default" else base.features
     given = {name: plain(getattr(estimator, name)) for name in ("scheme", "hidden", "epochs", "patience", "lr")}
     given = {name: value for name, value in given.items() if value is not None}
@@ -359,7 +354,7 @@ def _settled(estimator: DEMONetEstimator, base: Preset, graphs: Sequence[Data], 
         given["epochs"] = min(given["epochs"], base.train.epochs)
     if estimator.metric is not None:
         given["choose_by"] = "metric"
-    elif getattr(estimator, "class_weight", None) is not None:
+    elif weighted:
         given["choose_by"] = "loss"  # weights count in the loss alone
     return replace(
         base,

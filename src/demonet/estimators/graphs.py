@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
@@ -30,17 +31,18 @@ class GraphEstimator(DEMONetEstimator):
 
     attributes: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on graphs with targets ``y``, or with their own.
 
         Args:
             X: The graphs.
             y: One target for each graph; each graph's own ``y`` if None. Graphs whose target is None or NaN are left
                 out; so are graphs with an own ``y`` of -1 in a classification.
+            sample_weight: One weight for each of ``X``, see :meth:`demonet.DEMONetClassifier.fit`.
         """
         self._check_parameters()
-        listed, y = self._with_targets(X, y)
-        return self._fit(self._learn(listed), np.arange(len(listed)), y)
+        listed, y, weight = self._with_targets(X, y, sample_weight)
+        return self._fit(self._learn(listed), np.arange(len(listed)), y, None, weight)
 
     def predict(self, X: Any) -> Array:
         """Predictions for graphs.
@@ -86,16 +88,16 @@ class GraphEstimator(DEMONetEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy or R² on graphs with targets ``y``, or on those that have their own."""
         check_is_fitted(self, "model_")
-        listed, y = self._with_targets(X, y)
-        return self._score(y, self.predict(listed), sample_weight)
+        listed, y, weight = self._with_targets(X, y, sample_weight)
+        return self._score(y, self.predict(listed), weight)
 
-    def _with_targets(self, X: Any, y: Any) -> tuple[list[Any], Any]:
-        """The graphs and their targets; without ``y``, those graphs that have their own."""
+    def _with_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], Any, Any]:
+        """The graphs, their targets and weights; without ``y``, those graphs that have their own."""
         listed = self._listed(X)
         if y is not None:
-            return listed, y
-        rows, y = self._labelled(listed)
-        return [listed[row] for row in rows], y
+            return listed, y, sample_weight
+        rows, y, weight = self._labelled(listed, sample_weight)
+        return [listed[row] for row in rows], y, weight
 
     def _listed(self, X: Any) -> list[Any]:
         """The graphs as a list; those of a GraphSet carry the names of its classes."""
@@ -112,11 +114,21 @@ class GraphEstimator(DEMONetEstimator):
     def _learn(self, given: list[Any]) -> list[Data]:
         return self._read(given, self._learn_columns(given))
 
-    def _fit(self, items: list[Data], rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
-        known, classes = self._encode(y, len(rows))
+    def _fit(
+        self,
+        items: list[Data],
+        rows: Array,
+        y: Any,
+        split: Split | None = None,
+        sample_weight: Any = None,
+        **callbacks: Any,
+    ) -> Self:
+        known, classes, rows, split, weight = self._encode_weighed(y, rows, split, sample_weight)
+        if weight is not None:
+            weight = scattered(torch.from_numpy(weight), rows, len(items)).numpy()
         for graph, target in zip(items, scattered(known, rows, len(items)), strict=True):
             graph.y = target[None]
-        return self._adopt(fit_checked(self, items, split, classes, **callbacks), items)
+        return self._adopt(fit_checked(self, items, split, classes, weight, **callbacks), items)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
@@ -176,7 +188,7 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
         attributes: Names of node attributes of NetworkX graphs, or ``"all"`` of them, which are then treated as a table
             is; they are not read unless named. A PyG Data has its attributes in ``x``.
         model, effort, time_limit, n_jobs: See :class:`~demonet.DEMONetClassifier`. Only a network reads the parameters
-            from ``preset`` to ``patience``, and ``class_weight``.
+            from ``preset`` to ``patience``.
         preset, scheme, features, hidden, layers, lr, epochs, patience: See :class:`~demonet.DEMONetClassifier`.
         validation_fraction, metric, positive, class_weight: The same, with graphs in place of nodes.
         random_state, device, verbose: See :class:`~demonet.DEMONetClassifier`.

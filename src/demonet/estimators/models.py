@@ -101,6 +101,7 @@ class LabelledItems:
         task: What the targets are.
         seed: Of everything random.
         device: Where kernel machines and networks are fitted.
+        weight: ``[items]`` how much each counts; None if all are 1.
     """
 
     items: Any
@@ -109,6 +110,7 @@ class LabelledItems:
     task: Task
     seed: int
     device: str
+    weight: Array | None = None
 
     def machine(self, task: Any, **options: Any) -> KernelMachine:
         """A machine for one of its tasks, fitted on training and validation items; unknown entries as means.
@@ -120,7 +122,10 @@ class LabelledItems:
             y = np.where(np.isnan(y), np.nanmean(y, 0), y)
         else:
             y = np.searchsorted(self.seen, y)
-        return KernelMachine(task, device=self.device, seed=self.seed, **options).fit(self.items, rows, y)
+        weight = None if self.weight is None else self.weight[rows]
+        return KernelMachine(task, device=self.device, seed=self.seed, **options).fit(
+            self.items, rows, y, weight=weight
+        )
 
     @property
     def seen(self) -> Array:
@@ -235,7 +240,7 @@ class EnsembleModel(Model):
             problem: Items, targets and split.
             **options: See :meth:`demonet.ensemble.Ensemble.fit`.
         """
-        given = {"task": problem.task, "seed": problem.seed, "device": problem.device, **options}
+        given = {name: getattr(problem, name) for name in ("task", "seed", "device", "weight")} | options
         return cls(Ensemble.fit(problem.labelled(), problem.split, **given), problem)
 
     @property

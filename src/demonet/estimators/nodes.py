@@ -41,7 +41,7 @@ class NodeEstimator(DEMONetEstimator):
     neighbours: int | None = None
     directed: bool | None = None
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on some nodes of the graph. All edges are used, and the targets of these nodes.
 
         Args:
@@ -52,6 +52,9 @@ class NodeEstimator(DEMONetEstimator):
                 a pandas Series or DataFrame with ids as its index. Nodes whose target is missing (None, NaN, a word
                 such as ``"nan"`` or ``"NA"``) are unlabelled. -1 is a class like any other; only in a torch tensor,
                 such as the ``y`` of a Data, it is an unlabelled node of a classification.
+            sample_weight: One weight for each target in ``y``, or a dict or Series from id to weight: how much a node
+                counts, in the fit of every model as if it were there so often, and where settings and weights are
+                chosen by a loss. It counts in no metric. A node of weight 0 is not in training.
         """
         self._check_parameters()
         if is_graph(X) and self.graph is not None:
@@ -59,16 +62,21 @@ class NodeEstimator(DEMONetEstimator):
         if y is not None or not isinstance(X, Data):
             graph, ids = (X, None) if is_graph(X) else (self.graph, X)
             data = self._learn(graph)
+            weight = sample_weight
+            if isinstance(weight, Mapping) or (ids is None and hasattr(weight, "items") and hasattr(weight, "index")):
+                weight = dict(weight.items())
             ids, y = _by_id(ids, y, optional=is_graph(X))
-            return self._fit(data, find_nodes(data, ids), y)
+            if isinstance(weight, dict):
+                weight = _of_ids(weight, ids_of(data) if ids is None else ids)
+            return self._fit(data, find_nodes(data, ids), y, None, weight)
         split = Split.from_masks(X) if X.get("train_mask") is not None else None
         if split is not None and split.val.numel():
-            return self.fit_split(X, split)
-        rows, y = self._labelled(X)
+            return self.fit_split(X, split, sample_weight=sample_weight)
+        rows, y, weight = self._labelled(X, sample_weight)
         if split is not None:
             chosen = np.isin(rows, split.train.numpy())
-            rows, y = rows[chosen], y[chosen]
-        return self._fit(self._learn(X), rows, y)
+            rows, y, weight = rows[chosen], y[chosen], None if weight is None else weight[chosen]
+        return self._fit(self._learn(X), rows, y, None, weight)
 
     def predict(self, X: Any = None, *, graph: Any = None) -> Array:
         """Predictions for the nodes ``X``, or for all, of the fitted graph or of another.
@@ -96,7 +104,7 @@ class NodeEstimator(DEMONetEstimator):
         Of a Data with its own targets, the labelled nodes count, or if it has a ``test_mask`` those of it.
         """
         if isinstance(X, Data) and y is None and graph is None:
-            rows, y = self._labelled(X)
+            rows, y, _ = self._labelled(X)
             if X.get("test_mask") is not None:
                 chosen = np.isin(rows, Split.from_masks(X).test.numpy())
                 rows, y = rows[chosen], y[chosen]
@@ -156,12 +164,26 @@ class NodeEstimator(DEMONetEstimator):
     def _learn(self, given: Any) -> Data:
         return self._read(given, learn=True)
 
-    def _fit(self, items: Data, rows: Array, y: Any, split: Split | None = None, **callbacks: Any) -> Self:
-        known, classes = self._encode(y, len(rows))
-        ready = copy.copy(items)
-        ready.y = scattered(known, rows, int(items.num_nodes or 0))
+    def _fit(
+        self,
+        items: Data,
+        rows: Array,
+        y: Any,
+        split: Split | None = None,
+        sample_weight: Any = None,
+        **callbacks: Any,
+    ) -> Self:
+        known, classes, rows, split, weight = self._encode_weighed(y, rows, split, sample_weight)
+        ready, count = copy.copy(items), int(items.num_nodes or 0)
+        ready.y = scattered(known, rows, count)
         _check_same(known, ready.y[torch.from_numpy(rows)], rows, items, classes)
-        self._adopt(fit_checked(self, ready, split, classes, **callbacks), ready)
+        if weight is not None:
+            given, weight = weight, scattered(torch.from_numpy(weight), rows, count).numpy()
+            if (differs := given != weight[rows]).any():
+                place = int(np.flatnonzero(differs)[0])
+                name, values = ids_of(items)[rows[place]], (weight[rows[place]], given[place])
+                raise DemonetError(f"node {name!r} has two weights, {values[0]} and {values[1]}")
+        self._adopt(fit_checked(self, ready, split, classes, weight, **callbacks), ready)
         self.graph_ = items
         return self
 
@@ -230,7 +252,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         model: ``"auto"``: several models, weighted on held-out items and fitted again on all labelled ones.
             ``"kernel"``: the closed form of DEMO-Net, the degree-specific kernel machine, in seconds; not for tables of
             labels. ``"network"``: a DEMO-Net, trained. Only a network reads the parameters from ``preset``
-            to ``neighbours``, and ``class_weight``; with another model they are an error.
+            to ``neighbours``; with another model they are an error.
         effort: Of ``"auto"``: ``"quick"``, ``"standard"`` or ``"best"``.
         time_limit: Of ``"auto"``: seconds, refits included.
         n_jobs: Of ``"auto"``: processes that fit candidates at once, with one thread each; -1 for as many as there are
@@ -243,7 +265,7 @@ class DEMONetClassifier(Classification, NodeEstimator):
         hidden: Width of the hidden layers.
         layers: Number of hidden layers. ``"auto"``: the network of the preset and those of ``"deep-5"`` and
             ``"deep-12"`` are trained, each for at most the epochs of its preset, and the best on validation is kept:
-            by the metric, or by the loss where that chooses the epoch of all of them (with ``class_weight``).
+            by the metric, or by the loss where that chooses the epoch of all of them (as with weights).
         lr: Learning rate.
         epochs: The maximum number of epochs.
         patience: Stop after so many epochs without an improvement.
@@ -255,11 +277,13 @@ class DEMONetClassifier(Classification, NodeEstimator):
             ``"log-loss"``. By default ``"auto"`` uses log-loss minus accuracy (of tables of labels the log-loss), a
             network of the preset ``"strong"`` its loss, and other presets accuracy, or average precision for tables of
             labels. Where 80 % or more of the labelled nodes have one class, average precision (of two classes) or
-            macro F1 is in place of accuracy, and what ``"auto"`` uses; with ``class_weight`` balanced accuracy.
+            macro F1 is in place of accuracy, and what ``"auto"`` uses.
         positive: The positive one of two classes, for ``"average-precision"`` and ``"precision@K"``; the rarer of the
             labelled ones if None, of equals the last.
-        class_weight: None, ``"balanced"``, or a dict from class to weight: the weight of a node of each class in the
-            loss and in the validation metric. Not for tables of labels.
+        class_weight: None, ``"balanced"``, or a dict from class to weight: how much a node of each class counts, times
+            its ``sample_weight``. The loss with these weights then chooses in place of the metric, unless ``metric`` is
+            given; scores are balanced accuracies. Probabilities are those of classes that are as frequent as their
+            weights say. Not for tables of labels.
         directed: Whether edges are directed; as :func:`~demonet.data.read_graph` decides if None.
         random_state: Seed of all random numbers, an integer; None for another one in each fit.
         device: ``"cpu"``; ``"cuda"`` or ``"cuda:1"`` for a GPU that must be there; ``"auto"`` for one if there is one.
@@ -352,6 +376,15 @@ def _by_id(X: Any, y: Any, *, optional: bool) -> tuple[Any, Any]:
         hint = "fit(node_ids, y), or a dict or Series from id to target"
         raise DemonetError("X is None, and y has no ids", hint=hint)
     return X, y
+
+
+def _of_ids(weight: dict[Any, Any], ids: Any) -> list[Any]:
+    """The weights of nodes, by their ids."""
+    names = np.asarray(ids, dtype=object).ravel().tolist()
+    missing = [name for name in names if name not in weight]
+    if missing:
+        raise DemonetError(f"sample_weight has no node {missing[0]!r} ({len(missing)} in total)")
+    return [weight[name] for name in names]
 
 
 def _has_own(graph: Any) -> bool:

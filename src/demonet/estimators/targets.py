@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
@@ -77,12 +77,20 @@ class Classification(ClassifierMixin):
         values = y.cpu().numpy()
         return values if names is None or values.ndim == 2 else np.asarray(names)[values]
 
-    def _class_weights(self, y: Tensor, classes: Array | None, split: Split) -> Tensor | None:
-        """``[classes]`` weights from the classes of the training and validation items alone, or None."""
-        if self.class_weight is not None and y.dim() == 2:
+    def _weights(self, y: Tensor, classes: Array | None, split: Split, weight: Array | None) -> Array | None:
+        """``[items]`` what each counts: its ``weight`` times that of its class; None if all count the same.
+
+        Classes get their weights from the training and validation items alone.
+        """
+        if self.class_weight is None:
+            return weight
+        if y.dim() == 2:
             raise DemonetError(f"class_weight={self.class_weight!r} for a table of labels", hint="use None")
         assert classes is not None
-        return weigh_classes(self.class_weight, classes, y[torch.cat([split.train, split.val])].numpy())
+        rows, codes = torch.cat([split.train, split.val]).numpy(), y.numpy()
+        own = None if weight is None else weight[rows]
+        found = weigh_classes(self.class_weight, classes, codes[rows], own)[codes]  # of unlabelled items any
+        return found if weight is None else found * weight
 
     def _decide(self, outputs: Array, fitted: Fitted) -> Array:
         """Predictions from probabilities."""
@@ -130,8 +138,8 @@ class Regression(RegressorMixin):
     def _own_targets(self, y: Tensor, names: Any) -> Array:
         return y.cpu().numpy()
 
-    def _class_weights(self, y: Tensor, classes: Array | None, split: Split) -> Tensor | None:
-        return None
+    def _weights(self, y: Tensor, classes: Array | None, split: Split, weight: Array | None) -> Array | None:
+        return weight
 
     def _decide(self, outputs: Array, fitted: Fitted) -> Array:
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
@@ -198,21 +206,65 @@ def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
     return classes, codes
 
 
-def weigh_classes(class_weight: Any, classes: Array, codes: NDArray[np.int64]) -> Tensor | None:
-    """``[classes]`` weights: None, ``"balanced"`` (n / (classes * count)), or from a dict of class to weight."""
-    if class_weight is None:
+def weigh_classes(
+    class_weight: Any, classes: Array, codes: NDArray[np.int64], weight: Array | None = None
+) -> NDArray[np.float64]:
+    """``[classes]`` weights: from a dict of class to weight, 1 for the others; or ``"balanced"``.
+
+    Balanced classes have the same total, and the mean weight of an item stays as it is; a class without an item has 1.
+
+    Args:
+        class_weight: As users give it.
+        classes: The classes.
+        codes: The class number of each item.
+        weight: The weight of each item; None if all are 1.
+
+    >>> weigh_classes("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1])).round(3).tolist()
+    [0.667, 2.0]
+    """
+    if isinstance(class_weight, dict):
+        if unknown := set(class_weight) - set(classes.tolist()):
+            raise DemonetError(f"class_weight for {sorted(map(repr, unknown))[0]}, which is not a class of y")
+        for name, value in class_weight.items():
+            if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+                raise DemonetError(f"class_weight {value!r} of {name!r}", hint="weights are finite numbers above 0")
+        return np.array([class_weight.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
+    count = np.bincount(codes, weight, minlength=len(classes))
+    known = count > 0
+    return np.where(known, count.sum() / (known.sum() * np.where(known, count, 1)), 1.0)
+
+
+def check_weights(given: Any, num_items: int) -> Array | None:
+    """``[items]`` the weights of items; None if all are 1."""
+    if given is None:
         return None
     try:
-        seen = np.unique(codes)
-        weights = np.ones(len(classes))
-        weights[seen] = compute_class_weight(class_weight, classes=classes[seen], y=classes[codes])
-    except ValueError as error:
-        raise DemonetError(f"class_weight: {error}") from None
-    if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
-        raise DemonetError(f"class_weight for {sorted(map(repr, unknown))[0]}, which is not a class of y")
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise DemonetError(f"class_weight={class_weight!r}", hint="weights are numbers above 0")
-    return torch.tensor(weights, dtype=torch.float32)
+        found = np.array(given.detach().cpu().numpy() if isinstance(given, Tensor) else given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DemonetError(f"sample_weight: {error}") from None
+    if found.shape != (num_items,):
+        problem = f"sample_weight of shape {found.shape} for {num_items} items"
+        raise DemonetError(problem, hint="one weight for each item, as y has them")
+    if (wrong := ~(np.isfinite(found) & (found >= 0))).any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise DemonetError(f"sample_weight {found[place]} of item {place}", hint="weights are finite and not below 0")
+    if not found.any():
+        raise DemonetError("all sample weights are zero", hint="an item with weight 0 is not in training")
+    return None if (found == 1).all() else found
+
+
+def narrowed(y: Tensor, classes: Array | None) -> tuple[Tensor, Array | None]:
+    """Encoded targets of which some were taken away, and the classes that are left."""
+    if not bool(labelled(y).any()):
+        raise DemonetError("no item with a weight above zero has a target")
+    if classes is None or y.dim() == 2:
+        return y, classes
+    left, codes = y[y >= 0].unique(return_inverse=True)
+    if len(left) < 2:
+        raise DemonetError(f"items with a weight above zero have {len(left)} class", hint="at least 2 are needed")
+    again = y.clone()
+    again[y >= 0] = codes
+    return again, classes[left.numpy()]
 
 
 def class_state(classes: Array | None) -> dict[str, Any] | None:

@@ -45,7 +45,7 @@ class BoostedTrees(Model):
 
     A node has its own attributes, the mean of its neighbours' and structural features. Of wide attributes it has the
     leading axes: its own, and diffused over the graph. A graph has counts of its commonest colours, and descriptors.
-    Classes are not weighted: probabilities stay those of the data, and the weights of an ensemble follow the metric.
+    Classes are not weighted by the metric: probabilities stay those of the data, unless the problem has weights.
     Every label and every number is boosted on its own, on its known entries.
     """
 
@@ -128,17 +128,17 @@ class BoostedTrees(Model):
             early_stopping=False,
             random_state=labelled.seed_of(self.name) % 2**31,
         )
-        model.fit(rows[train], target)
+        model.fit(rows[train], target, labelled.weights(train))
         if kept is not None:
             return _tree_arrays(model, kept), kept, None
         if not len(val):
             kept = -(-model.n_iter_ // 3)
             return _tree_arrays(model, kept), kept, None
-        y, choice = labelled.y[val], Choice(len(val), labelled.seed)
+        y, choice, weight = labelled.y[val], Choice(len(val), labelled.seed), labelled.weights(val)
         y = y if labelled.task == "classify" else y[:, [column]]
         for rounds, score in enumerate(_staged(model, rows[val]), 1):
             outputs = linked(labelled.task, score, values, labelled.outputs)
-            choice.offer(rounds, outputs[:, 0], item_losses(labelled.task, outputs, y))
+            choice.offer(rounds, outputs[:, 0], item_losses(labelled.task, outputs, y, weight))
         return _tree_arrays(model, choice.best), choice.best, choice.outputs
 
     def outputs(self, view: View) -> Float:

@@ -109,12 +109,13 @@ class Kernel(Model):
             seen = np.arange(labelled.outputs)
             parts += [labelled.table(items) for items in (train, val)]
         machine.inputs_, rows = self._inputs(view, train, labelled.seed)
-        machine.fit_views(rows.take(train), parts[0], *((rows.take(val), parts[1]) if len(val) else ()))
+        other, weight = rows.take(val) if len(val) else None, labelled.weights(np.concatenate([train, val]))
+        machine.fit_views(rows.take(train), parts[0], other, parts[1] if len(val) else None, weight)
         if self.chosen is None:  # a fit on more items may rank what was chosen in another order
             settings = [asdict(setting) for setting, _ in machine.members_]
             self.chosen = {"task": machine.task_, "settings": settings}
         if labelled.task == "multilabel":
-            self.facts["link"] = LabelLink.fit(machine.values(machine.left_out_), machine.y_)
+            self.facts["link"] = LabelLink.fit(machine.values(machine.left_out_), machine.y_, machine.weight_)
         self.facts["machine"], tensors = machine.state()
         self.facts["seed"] = labelled.seed
         self.arrays = {name: tensor.numpy() for name, tensor in tensors.items()} | {"seen": seen}

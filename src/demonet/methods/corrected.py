@@ -52,14 +52,15 @@ class Corrected(Propagating):
             fold = np.sort(order[number::FOLDS])
             part = replace(labelled, train=np.setdiff1d(train, fold), val=labelled.val[:0])
             residual[np.searchsorted(train, fold)] = labelled.y[fold] - base.keep_on(view, part).outputs(view)[fold]
-        targets = np.nan_to_num(residual), 1.0 - np.isnan(residual)
+        self.learn_targets(labelled)
+        self.arrays["residual"] = residual
         none = np.zeros(labelled.outputs)
         if self.chosen is None:
+            targets = self.counted(view, train, np.nan_to_num(residual), 1.0 - np.isnan(residual))
             walk, self.judged = choose_walk(view, labelled, *targets, none, whole.judged)
             self.chosen = {"base": whole.chosen} | walk
         self.facts["base"] = whole.state()[0]
         self.arrays |= {f"base.{name}": array for name, array in whole.arrays.items()}
-        self.arrays |= {"items": train, "y": labelled.y[train], "residual": residual}
 
     def outputs(self, view: View) -> Float:
         """The trees, and the walk of residuals on the edges of the view."""
@@ -69,7 +70,7 @@ class Corrected(Propagating):
         fitted, residual = (known_targets(view, self.arrays["items"], self.arrays[name]) for name in ("y", "residual"))
         residual = np.where(np.isclose(known, fitted), residual, known - base)  # of new targets as they are
         rows = np.flatnonzero(~np.isnan(residual).all(1))
-        targets = np.nan_to_num(residual[rows]), 1.0 - np.isnan(residual[rows])
+        targets = self.counted(view, rows, np.nan_to_num(residual[rows]), 1.0 - np.isnan(residual[rows]))
         none = np.zeros(self.facts["outputs"])
         return bounded(self.facts["task"], base + walked(view, rows, *targets, none, self.chosen, self.device))
 

@@ -175,16 +175,19 @@ class NetworkAverage(Model):
                 models.append(self._model(seed + number).to(labelled.device))
         take = self._inputs(models[0], features, view, labelled.device)
         split = Split("ensemble", 0, train, val, val[:0])
+        weight = None if labelled.weight is None else torch.from_numpy(labelled.weight)
         problem: NodeProblem | GraphProblem
         if isinstance(view, NodeView):
-            problem = NodeProblem(take(None), y, split, objective=objective)
+            problem = NodeProblem(take(None), y, split, weight, objective)
         else:
-            problem = GraphProblem(y, split, take, made.train.batch_size, objective=objective)
+            problem = GraphProblem(y, split, take, made.train.batch_size, weight, objective)
         if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
             problem.validation = problem.train
         epochs = self.settings.epochs if self.chosen is None else self.chosen["epochs"]
         own = {name: getattr(self.settings, name) for name in ("lr", "patience", "choose_by")}
         own = {name: value for name, value in own.items() if value is not None}
+        if weight is not None and labelled.metric is None:
+            own["choose_by"] = "loss"  # weights count in the loss alone
         config, choose = replace(made.train, seed=seed, epochs=epochs, **own), self.chosen is None
         best = fit_together(models, [problem] * len(models), config, choose=choose, deadline=labelled.deadline)
         if not choose and best < epochs:
@@ -193,7 +196,7 @@ class NetworkAverage(Model):
             self.arrays |= {f"model.{number}.{name}": value.cpu().numpy() for name, value in model.state_dict().items()}
         if choose:
             self.chosen = {"epochs": best, "scale": 1.0}
-            if self.settings.choose_by == "metric" and len(val):
+            if own["choose_by"] == "metric" and len(val):
                 scores = [each[val] for each in self._scores(view)]
                 scales = (1.0,) if labelled.task == "regress" else SCORE_SCALES
                 losses = [labelled.loss(self._mean(scores, scale), val.numpy()) for scale in scales]

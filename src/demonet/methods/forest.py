@@ -135,15 +135,16 @@ class Forest(Model):
         seed, train, wanted = labelled.seed_of(self.name) % 2**31, labelled.train, self.settings
         if len(train) > FOREST_ROWS:
             train = np.sort(np.random.default_rng(seed).choice(train, FOREST_ROWS, replace=False))
+        weight = labelled.weights(train)
         options: dict[str, Any] = {"min_samples_leaf": wanted.leaf, "random_state": seed}
         if labelled.task == "classify":
             make = ExtraTreesClassifier if wanted.extra else RandomForestClassifier
-            forest = make(wanted.trees, **options).fit(self.rows(view)[train], labelled.y[train])
+            forest = make(wanted.trees, **options).fit(self.rows(view)[train], labelled.y[train], weight)
         else:
             make = ExtraTreesRegressor if wanted.extra else RandomForestRegressor
             y = labelled.table(train)
             forest = make(wanted.trees, max_features=COLUMN_SHARE, **options)
-            forest.fit(self.rows(view)[train], y[:, 0] if labelled.outputs == 1 else y)
+            forest.fit(self.rows(view)[train], y[:, 0] if labelled.outputs == 1 else y, weight)
         self.arrays |= tree_arrays(forest, labelled.outputs)
 
     def outputs(self, view: View) -> Float:

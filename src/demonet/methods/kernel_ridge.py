@@ -35,9 +35,9 @@ LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 DEGREE_LENGTH = 0.3  # of the degree term beside another one, in deviations of log-degree
 
 
-def ordered_link(output: Float, y: Int, ranks: Int) -> Link:
+def ordered_link(output: Float, y: Int, ranks: Int, weight: Float | None) -> Link:
     """The link from one column to classes that are ordered by ``ranks``; weakly drawn to a slope of 3."""
-    return Link.fit(output, y, tuple(ranks.tolist()), slope=3.0, spread=1.0, gap=np.inf)
+    return Link.fit(output, y, tuple(ranks.tolist()), weight, slope=3.0, spread=1.0, gap=np.inf)
 
 
 class KernelRidge(Model):
@@ -95,15 +95,15 @@ class KernelRidge(Model):
         if len(train) > most:
             train = np.sort(np.random.default_rng(seed).choice(train, most, replace=False))
         rows, ranks = take(every, train), self.ranks(view, labelled)
-        encode = labelled.table
+        encode, weight = labelled.table, labelled.weights(train)
         if ranks is not None:
-            code = normal_scores(np.bincount(ranks[y[train]], minlength=labelled.outputs))[ranks][:, None]
+            code = normal_scores(np.bincount(ranks[y[train]], weight, minlength=labelled.outputs))[ranks][:, None]
 
             def encode(items: Int) -> Float:
                 return code[y[items]]
 
         target = encode(train)
-        mean = target.mean(0)
+        mean = np.average(target, 0, weight)
         few, val = np.arange(len(train)), labelled.judges(train)
         if len(train) > compared:
             few = np.random.default_rng(seed + 1).permutation(len(train))[:compared]
@@ -113,19 +113,22 @@ class KernelRidge(Model):
         tuning, others = take(rows, few), take(every, val)
         judges = np.concatenate([train[few], val])
         grams = zip(self.grams(tuning, tuning, lengths), self.grams(others, tuning, lengths), strict=True)
-        wanted = torch.from_numpy(encode(judges) - mean).to(self.device)
-        tried = [solve(gram, wanted, NOISES, cross) for gram, cross in grams]
+        wanted, own = torch.from_numpy(encode(judges) - mean).to(self.device), labelled.weights(judges)
+        counts = None if own is None else torch.from_numpy(own).to(wanted)
+        tried = [solve(gram, wanted, NOISES, cross, counts) for gram, cross in grams]
         best = int(np.argmin([solution.error for solution in tried]))
         solution, length = tried[best], lengths[best]
         unseen, alpha = solution.unseen.cpu().numpy() + mean, solution.alpha
         link: Link | LabelLink | None = None
         if labelled.task == "classify":
-            link = Link.fit(unseen, y[judges]) if ranks is None else ordered_link(unseen, y[judges], ranks)
+            classes = y[judges]
+            link = Link.fit(unseen, classes, (), own) if ranks is None else ordered_link(unseen, classes, ranks, own)
         elif labelled.task == "multilabel":
-            link = LabelLink.fit(unseen, labelled.table(judges))
+            link = LabelLink.fit(unseen, labelled.table(judges), own)
         if len(few) < len(train):
             gram = next(self.grams(rows, rows, [length]))
-            alpha = ridge(gram, torch.from_numpy(target - mean).to(gram), solution.noise)[0]
+            counts = None if weight is None else torch.from_numpy(weight)
+            alpha = ridge(gram, torch.from_numpy(target - mean).to(gram), solution.noise, counts)[0]
         self.facts |= {"length": length, "link": link}
         self.chosen = {"length": length} if self.settings.coarse else None
         self.arrays |= {"alpha": alpha.cpu().numpy(), "mean": mean, **pack(rows, "rows.")}
@@ -201,7 +204,7 @@ class OrderedLogit(Model):
 
     def _learn(self, view: View, labelled: Labelled) -> None:
         train, ranks = labelled.train, ranks_by_degree(view, labelled)[0]
-        self.facts["link"] = ordered_link(view.log_degree[train], labelled.y[train], ranks)
+        self.facts["link"] = ordered_link(view.log_degree[train], labelled.y[train], ranks, labelled.weights(train))
 
     def outputs(self, view: View) -> Float:
         """The cumulative logit."""

@@ -121,10 +121,10 @@ class Linear(Model):
         strength = setting["strength"]
         known, others = rows(setting["scale"])
         if setting["temperature"] > 1:  # where the penalty rules, scores grow with the number of items
-            strength *= setting["items"] / len(train)
+            strength *= setting["items"] / labelled.total(train)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = coefficients(labelled.task, known, labelled.y[train], strength)
+            found = coefficients(labelled.task, known, labelled.y[train], strength, labelled.weights(train))
         if not len(labelled.val):
             return 0.0, found, setting
         score = others @ found["coef"].T + found["intercept"]
@@ -132,7 +132,7 @@ class Linear(Model):
         given = [linked(labelled.task, t * score, found["seen"], labelled.outputs) for t in temperatures]
         losses = [labelled.loss(outputs, labelled.val) for outputs in given]
         best = int(np.argmin(losses))
-        return losses[best], found, setting | {"temperature": temperatures[best], "items": len(train)}
+        return losses[best], found, setting | {"temperature": temperatures[best], "items": labelled.total(train)}
 
     def outputs(self, view: View) -> Float:
         """The linear scores, for probabilities through softmax or sigmoid; smoothed."""
@@ -161,7 +161,9 @@ class Linear(Model):
         return super().memory(view, num_train) + 8.0 * 2 * (2 * entries + 20 * view.num_items)
 
 
-def coefficients(task: Task, rows: Rows, y: NDArray[Any], strength: float) -> dict[str, Any]:
+def coefficients(
+    task: Task, rows: Rows, y: NDArray[Any], strength: float, weight: Float | None = None
+) -> dict[str, Any]:
     """``coef`` and ``intercept`` of a regression, and the outputs that it has ``seen``.
 
     Args:
@@ -169,12 +171,13 @@ def coefficients(task: Task, rows: Rows, y: NDArray[Any], strength: float) -> di
         rows: One row an item.
         y: ``[items]`` classes; or ``[items, outputs]``, of which every column has a regression on its known entries.
         strength: C.
+        weight: ``[items]``; None if all are 1.
     """
     if task != "classify":
         base = Ridge(RIDGE / strength) if task == "regress" else LogisticRegression(C=strength, max_iter=100)
-        models, seen = ByColumn(base).fit(rows, y).models_, np.arange(y.shape[1])
+        models, seen = ByColumn(base).fit(rows, y, weight).models_, np.arange(y.shape[1])
     elif len(seen := np.unique(y)) > 1:
-        model = LogisticRegression(C=strength, max_iter=100).fit(rows, y)
+        model = LogisticRegression(C=strength, max_iter=100).fit(rows, y, weight)
         return {"coef": model.coef_, "intercept": model.intercept_, "seen": seen}
     else:
         models = []

@@ -49,6 +49,8 @@ class Labelled:
         task: What the targets are.
         metric: What choices are made by, where a model can; None for the loss.
         deadline: By :func:`time.monotonic`: a model that improves step by step stops there.
+        weight: ``[items]`` how much an item counts, in the fit as if it were there so often, and in every mean over
+            items that something is chosen by; above 0. None if all are 1.
     """
 
     y: NDArray[Any]
@@ -60,16 +62,25 @@ class Labelled:
     task: Task = "classify"
     metric: str | None = None
     deadline: float = math.inf
+    weight: Float | None = None
 
     @classmethod
-    def of(cls, y: Tensor, objective: Objective, split: Split, seed: int = 0, device: str = "cpu") -> Labelled:
+    def of(
+        cls,
+        y: Tensor,
+        objective: Objective,
+        split: Split,
+        seed: int = 0,
+        device: str = "cpu",
+        weight: Float | None = None,
+    ) -> Labelled:
         """The training and validation items of a split; the targets of all others are hidden.
 
         Args:
             y: The checked targets of all items, in the units of the user.
             objective: Fitted: numbers are standardised by its ``mean`` and ``scale``.
             split: The parts.
-            seed, device: As above.
+            seed, device, weight: As above.
         """
         whole, (train, val) = y.cpu(), (part.cpu().numpy() for part in (split.train, split.val))
         known = whole.new_full(whole.shape, torch.nan if whole.is_floating_point() else -1)
@@ -80,20 +91,30 @@ class Labelled:
             targets = (targets - np.array(objective.mean)) / np.array(objective.scale)
         elif objective.task == "multilabel":
             targets = targets.astype(np.float64)
-        return cls(targets, objective.outputs, train, val, seed, device, objective.task)
+        return cls(targets, objective.outputs, train, val, seed, device, objective.task, weight=weight)
 
     def joined(self) -> Labelled:
         """Training and validation items together to fit on, none to choose by."""
         return replace(self, train=np.sort(np.concatenate([self.train, self.val])), val=self.val[:0])
 
+    def weights(self, items: Int) -> Float | None:
+        """Those of some items."""
+        return None if self.weight is None else self.weight[items]
+
+    def total(self, items: Int) -> float:
+        """The number of items, or the sum of their weights."""
+        return len(items) if self.weight is None else float(self.weight[items].sum())
+
     def prior(self) -> Float:
         """``[outputs]`` shares of classes or labels in the training part, each value counted once more; or means."""
+        y, weight = self.y[self.train], self.weights(self.train)
         if self.task == "classify":
-            count = np.bincount(self.y[self.train], minlength=self.outputs) + 1.0
+            count = np.bincount(y, weight, minlength=self.outputs) + 1.0
             return count / count.sum()
-        y = self.y[self.train]
+        each = 1.0 if weight is None else weight[:, None]
         more = 1.0 if self.task == "multilabel" else 0.0
-        return (np.nansum(y, 0) + more) / np.maximum((~np.isnan(y)).sum(0) + 2 * more, 1)
+        total = (each * ~np.isnan(y)).sum(0) + 2 * more
+        return (np.nansum(each * y, 0) + more) / np.where(total > 0, total, 1)
 
     def table(self, items: Int) -> Float:
         """``[items, outputs]`` one-hot classes; or the table of targets, with :meth:`prior` for unknown entries."""
@@ -109,7 +130,7 @@ class Labelled:
 
     def loss(self, outputs: Float, items: Int) -> float:
         """The mean loss of ``[items, outputs]`` probabilities or values, see :func:`item_losses`."""
-        return float(item_losses(self.task, outputs, self.y[items]).mean())
+        return float(item_losses(self.task, outputs, self.y[items], self.weights(items)).mean())
 
     def seed_of(self, name: str) -> int:
         """A seed of a method's own, from the seed of the problem and its name."""
@@ -290,9 +311,10 @@ def _median(values: list[Any]) -> Any:
 
 def ranks_by_degree(view: View, labelled: Labelled) -> tuple[Int, float]:
     """The rank of each class by its mean log-degree in training, and the share of variance that classes explain."""
-    value, y = view.raw_log_degree[labelled.train], labelled.y[labelled.train]
-    count = np.bincount(y, minlength=labelled.outputs)
-    mean = np.where(count > 0, np.bincount(y, value, minlength=labelled.outputs) / np.maximum(count, 1), value.mean())
+    value, y, weight = view.raw_log_degree[labelled.train], labelled.y[labelled.train], labelled.weights(labelled.train)
+    count = np.bincount(y, weight, minlength=labelled.outputs)
+    total = np.bincount(y, value if weight is None else weight * value, minlength=labelled.outputs)
+    mean = np.where(count > 0, total / np.where(count > 0, count, 1), value.mean())
     explained = float(mean[y].var() / max(value.var(), 1e-12))
     return np.argsort(np.argsort(mean, kind="stable")), explained
 

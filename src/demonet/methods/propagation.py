@@ -33,6 +33,27 @@ class Propagating(Model):
     kinds = ("nodes",)
     knows_nodes = True
 
+    def learn_targets(self, labelled: Labelled) -> None:
+        """Keep the training items, their targets and, if there are some, their weights."""
+        self.arrays |= {"items": labelled.train, "y": labelled.y[labelled.train]}
+        if (weight := labelled.weights(labelled.train)) is not None:
+            self.arrays["weight"] = weight
+
+    def counted(self, view: View, rows: Int, targets: Float, known: Float) -> tuple[Float, Float]:
+        """Targets and known entries times the weights of the fitted items; of other items, times the mean weight.
+
+        With weights of classes, the mean is that of the item's class.
+        """
+        if "weight" not in self.arrays:
+            return targets, known
+        weight = known_targets(view, self.arrays["items"], self.arrays["weight"][:, None])[rows, 0]
+        if (new := np.isnan(weight)).any():
+            own, y = self.arrays["weight"], self.arrays["y"]
+            weight[new] = own.mean()
+            for value in np.unique(y) if y.ndim == 1 else ():
+                weight[new & (targets[:, value] == 1)] = own[y == value].mean()
+        return weight[:, None] * targets, weight[:, None] * known
+
     def known_targets(self, view: View) -> NDArray[Any]:
         """``[nodes]`` the classes that are known, -1 for the others; of labels and numbers a table, NaN for unknown."""
         given = view.data.get("known_targets")
@@ -46,8 +67,9 @@ class Propagation(Propagating):
     .. math:: F = \rho \sum_k (1 - \rho)^k (D^{-1/2} A D^{-1/2})^k Y, \qquad p(v) = (F_v + t \, \pi) / (N_v + t)
 
     where Y has the targets of training nodes (one-hot for classes) and zero elsewhere, N is the same walk of their
-    number, both in units of a typical node, and :math:`\pi` are the shares or means of training. Restart :math:`\rho`
-    and trust t are chosen on validation, for each label or number.
+    number, both in units of a typical node, and :math:`\pi` are the shares or means of training. Targets count by the
+    weights of their items, if there are some. Restart :math:`\rho` and trust t are chosen on validation, for each label
+    or number.
     """
 
     name = "propagation"
@@ -55,17 +77,18 @@ class Propagation(Propagating):
     defaults = Settings("Zhou et al., NeurIPS'03; trust in the shares of classes is of this project")
 
     def _learn(self, view: View, labelled: Labelled) -> None:
-        train = labelled.train
+        self.learn_targets(labelled)
+        self.arrays["prior"] = labelled.prior()
         if self.chosen is None:
-            targets = target_rows(labelled.task, labelled.y[train], labelled.outputs)
-            self.chosen, self.judged = choose_walk(view, labelled, *targets, labelled.prior())
-        self.arrays |= {"items": train, "y": labelled.y[train], "prior": labelled.prior()}
+            targets = target_rows(labelled.task, self.arrays["y"], labelled.outputs)
+            targets = self.counted(view, labelled.train, *targets)
+            self.chosen, self.judged = choose_walk(view, labelled, *targets, self.arrays["prior"])
 
     def outputs(self, view: View) -> Float:
         """The walk on the edges of the view, from the nodes whose targets are known."""
         known, outputs = self.known_targets(view), self.facts["outputs"]
         rows = np.flatnonzero(known >= 0 if known.ndim == 1 else ~np.isnan(known).all(1))
-        targets = target_rows(self.facts["task"], known[rows], outputs)
+        targets = self.counted(view, rows, *target_rows(self.facts["task"], known[rows], outputs))
         return walked(view, rows, *targets, self.arrays["prior"], self.chosen, self.device)
 
     def estimate(self, view: View, num_train: int) -> float:
@@ -99,7 +122,8 @@ def choose_walk(
             for column, choice in enumerate(choices):
                 some = slice(None) if single else [column]
                 y = labelled.y[val] if single else labelled.y[val][:, some]
-                choice.offer((restart, trust), found[:, column], item_losses(labelled.task, found[:, some], y))
+                losses = item_losses(labelled.task, found[:, some], y, labelled.weights(val))
+                choice.offer((restart, trust), found[:, column], losses)
     restarts, trusts = zip(*(choice.best for choice in choices), strict=True)
     judged = None if single else np.stack([choice.outputs for choice in choices], 1)
     return {"restart": list(restarts), "trust": list(trusts)}, judged

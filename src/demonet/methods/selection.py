@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor
 
+from demonet.closedform.link import shares
 from demonet.data.splits import Split
 from demonet.train.metrics import Task
 
@@ -65,15 +66,19 @@ class ByColumn(BaseEstimator):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def fit(self, X: Rows, y: NDArray[np.float64]) -> Self:
-        """Fit every column; one in which all entries are the same needs no model."""
+    def fit(self, X: Rows, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> Self:
+        """Fit every column; one in which all entries are the same needs no model.
+
+        Of the models here, nearest neighbours take no ``weight`` of rows.
+        """
         self.models_ = []
         for target in y.T:
             known = np.flatnonzero(~np.isnan(target))
             model = DummyRegressor() if np.ptp(target[known]) == 0 else clone(self.model)
             if hasattr(model, "n_neighbors"):
                 model.set_params(n_neighbors=min(model.n_neighbors, known.size))
-            self.models_.append(model.fit(X[known], target[known]))
+            own = {} if weight is None else {"sample_weight": weight[known]}
+            self.models_.append(model.fit(X[known], target[known], **own))
         return self
 
     def predict(self, X: Rows) -> NDArray[np.float64]:
@@ -196,25 +201,31 @@ def logistic(
     return select(models, x, y, split, default=regression(_DEFAULT_STRENGTH), kept=kept, judge=judge)
 
 
-def item_losses(task: Task, outputs: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
+def item_losses(
+    task: Task, outputs: NDArray[np.float64], y: NDArray[Any], weight: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """``[..., items]``: the log-loss of each item's class; of tables, the binary log-loss or the squared error.
 
     Of a table, an item has the sum over its known entries, scaled so that the mean over items is that over entries.
+    With weights, the mean over items is the weighted mean.
 
     Args:
         task: What the targets are.
         outputs: ``[..., items, outputs]`` probabilities or values.
         y: ``[items]`` classes, or ``[items, outputs]`` with NaN for unknown.
+        weight: ``[items]``; None if all are 1.
     """
     if task == "classify":
         taken = np.take_along_axis(outputs, np.broadcast_to(y[:, None], (*outputs.shape[:-1], 1)), -1)
-        return -np.log(np.maximum(taken[..., 0], 1e-12))
+        losses = -np.log(np.maximum(taken[..., 0], 1e-12))
+        return losses if weight is None else losses * shares(weight)
     known, target = ~np.isnan(y), np.nan_to_num(y)
+    known = known if weight is None else known * weight[:, None]
     if task == "regress":
         each = (outputs - target) ** 2
     else:
         each = -np.log(np.maximum(np.where(target == 1, outputs, 1 - outputs), 1e-12))
-    return (each * known).sum(-1) * (len(y) / max(1, known.sum()))
+    return (each * known).sum(-1) * (len(y) / (known.sum() or 1))
 
 
 def int32_indices(x: Rows) -> Rows:

@@ -124,15 +124,17 @@ class WLNeighbour(_Histograms, Model):
     def _learn(self, view: View, labelled: Labelled) -> None:
         self.learn_colours(view, labelled.train)
         rows = take(self.rows(view), labelled.train)
-        self.arrays |= {"target": labelled.table(labelled.train), "prior": labelled.prior(), **pack(rows, "rows.")}
+        target, weight = labelled.table(labelled.train), labelled.weights(labelled.train)
+        target = target if weight is None else weight[:, None] * target
+        self.arrays |= {"target": target, "prior": labelled.prior(), **pack(rows, "rows.")}
         distance = list(l1_distances(rows, rows))[1].numpy()
         np.fill_diagonal(distance, np.inf)
-        right = (self._vote(distance) * labelled.table(labelled.train)).sum()
-        self.facts["trust"] = float((right + 1) / (len(labelled.train) + 2))
+        right = (self._vote(distance) * target).sum()
+        self.facts["trust"] = float((right + 1) / (labelled.total(labelled.train) + 2))
 
     def _vote(self, distance: Float) -> Float:
-        nearest = distance <= distance.min(1, keepdims=True)
-        return nearest @ self.arrays["target"] / nearest.sum(1, keepdims=True)
+        vote = (distance <= distance.min(1, keepdims=True)) @ self.arrays["target"]
+        return vote / vote.sum(1, keepdims=True)
 
     def outputs(self, view: View) -> Float:
         """The vote, and the shares of classes."""

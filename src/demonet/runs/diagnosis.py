@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from demonet.closedform import DegreeEffect
+from demonet.closedform.link import shares
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.estimators.core import Fitted
@@ -35,7 +36,8 @@ def candidate_facts(ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[
 
     A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
     ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
-    there, so the ``gain`` of the average over the best candidate, in that metric and in the loss, flatters.
+    there, so the ``gain`` of the average over the best candidate, in that metric and in the loss, flatters. The loss is
+    that with the weights of classes, if they have some.
 
     Args:
         ensemble: Fitted, not loaded.
@@ -56,21 +58,28 @@ def candidate_facts(ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[
     average = np.tensordot([weight[name] for name in judged], np.stack(list(judged.values())), 1)
     return {
         "candidates": rows,
-        "gain": {each.name: _gain(judged, average, y, each, task) for each in (metric, METRICS[LOSSES[task]])},
+        "gain": {
+            metric.name: _gain(judged, average, y, metric, task),
+            LOSSES[task]: _gain(judged, average, y, METRICS[LOSSES[task]], task, ensemble.judged_weight),
+        },
         "judged": {"items": len(y), "by": "cross-validation" if ensemble.folds else "validation"},
     }
 
 
-def _gain(judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Task) -> dict[str, Any] | None:
+def _gain(
+    judged: dict[str, Any], average: Any, y: Any, metric: Metric, task: Task, weight: NDArray[Any] | None = None
+) -> dict[str, Any] | None:
     """The average beside the best candidate; the difference is above 0 where the average is better."""
     sign = 1 if metric.larger_is_better else -1
-    scores = {name: value_of(metric, task, y, rows) for name, rows in judged.items()}
+    scores = {name: value_of(metric, task, y, rows, weight) for name, rows in judged.items()}
     known = {name: score for name, score in scores.items() if score is not None}
-    whole = value_of(metric, task, y, average)
+    whole = value_of(metric, task, y, average, weight)
     if not known or whole is None:
         return None
     best = max(known, key=lambda name: sign * known[name])
     each = [metric_of_items(metric.name, outputs, y) if y.ndim == 1 else None for outputs in (average, judged[best])]
+    if weight is not None:
+        each = [None if values is None else values * shares(weight) for values in each]
     generator, differences = np.random.default_rng(0), []
     for _ in range(2 * RESAMPLES):
         rows = generator.integers(0, len(y), len(y))

@@ -240,10 +240,15 @@ class RunFacts:
 
     @property
     def decisions(self) -> list[str]:
-        """Why this metric, what predictions are made by, and how probabilities were calibrated."""
+        """Class weights, why this metric, what predictions are made by, and how probabilities were calibrated."""
         run, metrics, found = self.run, self.run.metrics, []
         if run.task == "regress":
             return []
+        if (run.config.get("estimator") or {}).get("class_weight"):
+            found.append(
+                "Class weights: all classes count the same in fits and in losses on validation, however rare they are. "
+                "Probabilities are those of equally frequent classes."
+            )
         if metrics.get("unequal"):
             told = (
                 f"The metric is {run.metric.title}: {percent(metrics['unequal'])} of the labelled {run.kind} have one"

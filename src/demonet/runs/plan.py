@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -22,7 +23,7 @@ from demonet.ensemble.ensemble import Ensemble, portfolio
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
 from demonet.estimators.base import DEMONetEstimator
-from demonet.estimators.targets import WEIGHTED
+from demonet.estimators.targets import WEIGHTED, weigh_classes
 from demonet.features.blocks import one_hot_is_dense
 from demonet.features.views import view_of
 from demonet.methods.model import Labelled
@@ -236,19 +237,24 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
 def _cheap_losses(plan: Plan, data: Any) -> Any:
     """The loss of each validation item by an ensemble of cheap candidates; None if there are none."""
     split, task, settings = plan.splits[0], plan.inputs.task, plan.settings
+    y, weight = data.y.numpy(), None
+    if settings.class_weight is not None:
+        rows = torch.cat([split.train, split.val]).numpy()
+        weight = weigh_classes(settings.class_weight, np.asarray(plan.inputs.names), y[rows])[y]
     objective = fitted_objective(OBJECTIVES[task](), data.y, split)
-    labelled = Labelled.of(data.y, objective, split, settings.seed, "cpu")
+    labelled = Labelled.of(data.y, objective, split, settings.seed, "cpu", weight)
     view = view_of(data)
     estimates = {model: model.estimate(view, len(labelled.train)) for model in portfolio(view, labelled, "quick")}
     models = [model for model, seconds in estimates.items() if seconds <= CHEAP]
     limit = math.inf if settings.time_limit is None else SHARE * settings.time_limit
     if not models or 2 * sum(estimates[model] for model in models) > limit:
         return None
-    options: dict[str, Any] = {"task": task, "effort": "quick", "seed": settings.seed, "refit": False}
+    options: dict[str, Any] = {"task": task, "effort": "quick", "seed": settings.seed, "refit": False, "weight": weight}
     fitted = Ensemble.fit(data, split, members=models, **options)
     assert fitted.judged is not None
+    assert fitted.judged_items is not None
     outputs: Any = sum(row.weight * fitted.judged[row.name] for row in fitted.candidates if row.weight)
-    return item_losses(task, outputs, data.y.numpy()[fitted.judged_items])
+    return item_losses(task, outputs, y[fitted.judged_items], labelled.weights(fitted.judged_items))
 
 
 def _with_positive(metric: Metric, inputs: Inputs, asked: str | None) -> tuple[Metric, str | None]:

@@ -39,7 +39,7 @@ class NodeBatchProblem:
         y: Targets of all nodes, as :func:`~demonet.train.problem.labels` gives them.
         split: Training, validation and test nodes.
         batch_size: Training nodes of a batch.
-        class_weight, objective: As in :class:`~demonet.train.problem.NodeProblem`.
+        weight, objective: As in :class:`~demonet.train.problem.NodeProblem`.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class NodeBatchProblem:
         y: Tensor,
         split: Split,
         batch_size: int,
-        class_weight: Tensor | None = None,
+        weight: Tensor | None = None,
         objective: Objective | None = None,
     ) -> None:
         if batch_size < 1:
             raise DemonetError(f"batch_size={batch_size}", hint="at least 1")
         self._sampler, self._batch_size = sampler, batch_size
-        whole = NodeProblem((WholeGraph(sampler.graph),), y, split, class_weight, objective)
+        whole = NodeProblem((WholeGraph(sampler.graph),), y, split, weight, objective)
         self.objective, self._train = whole.objective, whole.train
         self.validation, self.test = self._exact(whole.validation), self._exact(whole.test)
 

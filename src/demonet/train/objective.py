@@ -353,12 +353,12 @@ def _entry_weights(y: Tensor, weight: Tensor | None) -> Tensor:
     return known.float() if weight is None else known * weight[:, None]
 
 
-def value_of(metric: Metric, task: Task, y: Array, outputs: Array) -> float | None:
-    """A metric of probabilities or values; None where it is not defined."""
+def value_of(metric: Metric, task: Task, y: Array, outputs: Array, weight: Array | None = None) -> float | None:
+    """A metric of probabilities or values, by the weights of the items if given; None where it is not defined."""
     predicted = decided(task, outputs, metric.decision) if metric.uses == "predictions" else outputs
     with warnings.catch_warnings():  # scikit-learn warns where a metric is not defined
         warnings.simplefilter("ignore")
-        value = metric.functions[task](y, predicted, None)
+        value = metric.functions[task](y, predicted, weight)
     return float(value) if np.isfinite(value) else None
 
 

@@ -83,7 +83,7 @@ class NodeProblem:
         inputs: What the model is called with.
         y: Targets of all nodes, as :func:`labels` gives them.
         split: Training, validation and test nodes.
-        class_weight: ``[classes]`` the weight of an item of each class in the loss; all equal if None.
+        weight: ``[items]`` the weight of each item in the loss; all equal if None.
         objective: The fitted objective; classification if None.
     """
 
@@ -92,13 +92,14 @@ class NodeProblem:
         inputs: tuple[Any, ...],
         y: Tensor,
         split: Split,
-        class_weight: Tensor | None = None,
+        weight: Tensor | None = None,
         objective: Objective | None = None,
     ) -> None:
-        self.objective, y = _settle(objective, y, split, class_weight)
+        self.objective, y, weight = _settle(objective, y, split, weight)
         train, val, test = (rows.to(y.device) for rows in (split.train, split.val, split.test))
-        self.train = LabelledBatch(inputs, train, y[train], _weights(class_weight, y[train]))
-        self.validation = LabelledBatch(inputs, val, y[val], _weights(class_weight, y[val]))
+        own = [None if weight is None else weight[rows] for rows in (train, val)]
+        self.train = LabelledBatch(inputs, train, y[train], own[0])
+        self.validation = LabelledBatch(inputs, val, y[val], own[1])
         self.test = LabelledBatch(inputs, test, y[test])
 
     def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
@@ -115,7 +116,7 @@ class GraphProblem:
         take: From the indices of the graphs of every batch to what the model is called with for each:
             :func:`collated`, or a function that caches what it has prepared. No graph is in two batches.
         batch_size: Graphs in a training batch; None for all at once.
-        class_weight, objective: As in :class:`NodeProblem`.
+        weight, objective: As in :class:`NodeProblem`.
     """
 
     def __init__(
@@ -124,15 +125,14 @@ class GraphProblem:
         split: Split,
         take: Take,
         batch_size: int | None = None,
-        class_weight: Tensor | None = None,
+        weight: Tensor | None = None,
         objective: Objective | None = None,
     ) -> None:
-        self.objective, self._y = _settle(objective, y, split, class_weight)
+        self.objective, self._y, self._weight = _settle(objective, y, split, weight)
         self._take, self._batch_size = take, batch_size
         self._train_rows = split.train
-        self.train, self.validation = (self._batch(rows, class_weight) for rows in (split.train, split.val))
-        self.test = self._batch(split.test)
-        self._class_weight = class_weight
+        self.train, self.validation, self.test = (self._batch(rows) for rows in (split.train, split.val, split.test))
+        self.test = replace(self.test, weight=None)
 
     def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
         """All training graphs at once, or in batches shuffled by seed and epoch."""
@@ -146,15 +146,16 @@ class GraphProblem:
         if batches[-1].numel() == 1:  # batch normalisation needs at least two graphs
             batches[-2:] = [torch.cat(batches[-2:])]
         for rows, inputs in zip(batches, self._take(batches), strict=True):
-            yield self._labelled(inputs, rows, self._class_weight)
+            yield self._labelled(inputs, rows)
 
-    def _batch(self, rows: Tensor, class_weight: Tensor | None = None) -> LabelledBatch:
+    def _batch(self, rows: Tensor) -> LabelledBatch:
         inputs = next(iter(self._take([rows]))) if rows.numel() else ()
-        return self._labelled(inputs, rows, class_weight)
+        return self._labelled(inputs, rows)
 
-    def _labelled(self, inputs: tuple[Any, ...], rows: Tensor, class_weight: Tensor | None) -> LabelledBatch:
-        y = self._y[rows.to(self._y.device)]
-        return LabelledBatch(inputs, torch.arange(rows.numel(), device=y.device), y, _weights(class_weight, y))
+    def _labelled(self, inputs: tuple[Any, ...], rows: Tensor) -> LabelledBatch:
+        rows = rows.to(self._y.device)
+        weight = None if self._weight is None else self._weight[rows]
+        return LabelledBatch(inputs, torch.arange(rows.numel(), device=rows.device), self._y[rows], weight)
 
 
 def collated(graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]) -> Take:
@@ -163,17 +164,17 @@ def collated(graphs: Sequence[Data], collate: Callable[[Batch], tuple[Any, ...]]
 
 
 def _settle(
-    objective: Objective | None, y: Tensor, split: Split, class_weight: Tensor | None
-) -> tuple[Objective, Tensor]:
-    """The fitted objective, and the targets as its loss takes them."""
+    objective: Objective | None, y: Tensor, split: Split, weight: Tensor | None
+) -> tuple[Objective, Tensor, Tensor | None]:
+    """The fitted objective, and targets and weights as its loss takes them."""
     objective = objective or Classify()
     y = objective.check(y, y.size(0))
     check_split(split, y)
-    if class_weight is not None and objective.task != "classify":
-        raise DemonetError(f"class_weight with the task {objective.task!r}", hint="class weights need classes")
+    if weight is not None and weight.shape != y.shape[:1]:
+        raise DemonetError(f"weights {list(weight.shape)} for {y.size(0)} items", hint="one for each item")
     if not objective.outputs:
         objective = fitted_objective(objective, y, split)
-    return objective, objective.encode(y)
+    return objective, objective.encode(y), None if weight is None else weight.to(y.device).float()
 
 
 def fitted_objective(objective: Objective, y: Tensor, split: Split) -> Objective:
@@ -184,7 +185,3 @@ def fitted_objective(objective: Objective, y: Tensor, split: Split) -> Objective
     objective = objective.fit(y[y >= 0])
     unseen = set(range(objective.outputs)) - set(train.tolist())
     return replace(objective, unseen=tuple(sorted(unseen)))
-
-
-def _weights(class_weight: Tensor | None, y: Tensor) -> Tensor | None:
-    return None if class_weight is None else class_weight.to(y.device)[y]

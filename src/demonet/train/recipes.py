@@ -69,7 +69,7 @@ def train_nodes(
     objective: Objective | None = None,
     seed: int = 0,
     choose: bool = True,
-    class_weight: Tensor | None = None,
+    weight: Tensor | None = None,
     batch_size: int | None = None,
     neighbours: int | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
@@ -91,7 +91,7 @@ def train_nodes(
         objective: The task and its metric; classification by accuracy if None.
         seed: Seed of the initial weights, hash functions and dropout.
         choose: Whether validation chooses the epoch; if not, all epochs of the preset are trained.
-        class_weight: ``[classes]`` the weight of a node of each class in the loss.
+        weight: ``[items]`` the weight of each item in the loss; None if all are 1.
         batch_size: Training nodes of a batch. If None, all nodes are one batch, unless they do not fit into memory;
             8,192 where only ``neighbours`` is given.
         neighbours: How many neighbours of a node are drawn in a batch, for each layer after the first; all if None.
@@ -100,7 +100,7 @@ def train_nodes(
     split = Split.from_masks(data) if split is None else split
     preset, *others = with_layers(preset, layers)
     if others:
-        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "class_weight": class_weight}
+        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "weight": weight}
         options |= {"batch_size": batch_size, "neighbours": neighbours, "on_epoch": on_epoch, "checkpoint": checkpoint}
         return train_best(train_nodes, data, split, [preset, *others], **options)
     y, objective = checked_targets(data, split, objective)
@@ -111,10 +111,10 @@ def train_nodes(
     del x  # the graph has its rows in another order
     batches = decide_batches(model, graph, batch_size, neighbours)
     if batches is None:
-        whole = NodeProblem((graph,), y, split, class_weight, objective)
+        whole = NodeProblem((graph,), y, split, weight, objective)
         return _train(model, features, preset, whole, (graph,), seed, choose, on_epoch, checkpoint)
     sampler = NeighbourSampler(model, graph, batches.neighbours)
-    problem = NodeBatchProblem(sampler, y, split, batches.size, class_weight, objective)
+    problem = NodeBatchProblem(sampler, y, split, batches.size, weight, objective)
     return _train(model, features, preset, problem, (WholeGraph(graph),), seed, choose, on_epoch, checkpoint)
 
 
@@ -136,7 +136,7 @@ def train_graphs(
     objective: Objective | None = None,
     seed: int = 0,
     choose: bool = True,
-    class_weight: Tensor | None = None,
+    weight: Tensor | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Trained:
@@ -147,7 +147,7 @@ def train_graphs(
     """
     preset, *others = with_layers(preset, layers)
     if others:
-        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "class_weight": class_weight}
+        options: dict[str, Any] = {"objective": objective, "seed": seed, "choose": choose, "weight": weight}
         options |= {"on_epoch": on_epoch, "checkpoint": checkpoint}
         return train_best(train_graphs, graphs, split, [preset, *others], **options)
     y, objective = checked_targets(graphs, split, objective)
@@ -164,7 +164,7 @@ def train_graphs(
     edges = [graph.edge_index.size(1) for graph in ready]
     prepared = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], edges)
     batch_size = preset.train.batch_size
-    problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, class_weight, objective)
+    problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, weight, objective)
     return _train(model, features, preset, problem, inputs, seed, choose, on_epoch, checkpoint)
 
 
