@@ -1,15 +1,16 @@
-"""DEMOConv in the skeleton of tuned networks, beside GCN and GraphSAGE with their published settings.
+"""DEMOConv in the skeleton of tuned networks, beside GCN, GraphSAGE and GAT with their published settings.
 
 The skeleton is that of "Classic GNNs are strong baselines" (Luo et al., NeurIPS 2024): convolution and a linear map of
-the node, a norm, ReLU, dropout. Its settings for each set are those that were published for GCN and for GraphSAGE. Ours
-is the same network with ``DEMOConv(scheme="scale")`` in place of the convolution, with GCN's sums or with GraphSAGE's;
-``shuffled`` has the degrees of other nodes, ``without`` no degree term. Test score at the best epoch on validation; the
-masks of minesweeper are its ten splits (AUC), the other sets have one split and several seeds (accuracy). That of Cora,
-CiteSeer and PubMed is the public one; the settings were published for random splits of the same sizes::
+the node, a norm, ReLU, dropout. Its settings for each set are those that its repository has for GCN, GraphSAGE and GAT
+(one head). Ours is the same network with ``DEMOConv(scheme="scale")`` in place of the convolution, with GCN's sums or
+with GraphSAGE's; ``shuffled`` has the degrees of other nodes, ``without`` no degree term. Test score at the best epoch
+on validation; the masks of minesweeper are its ten splits (AUC), the other sets have one split and several seeds
+(accuracy). That of Cora, CiteSeer and PubMed is the public one; the settings were published for random splits of the
+same sizes. Rows are added to ``results/tuned.csv``::
 
-    python benchmarks/tuned.py ../shared/data/public --device cuda > benchmarks/results/tuned.csv
+    python benchmarks/tuned.py ../shared/data/public --device cuda
 
-takes some minutes on an H200. Differences to GCN and to GraphSAGE are paired by split and seed.
+takes some minutes on an H200. ``page.py`` writes the table; differences are paired by split and seed.
 """
 
 from __future__ import annotations

@@ -54,8 +54,11 @@ def test_the_better_on_validation_is_chosen_in_every_run():
     names = ("set", "method", "split", "seed", "validation", "test")
     runs = [("ours-gcn", "0", 0.8, 0.6), ("ours-sage", "0", 0.7, 0.9), ("ours-gcn", "1", 0.5, 0.9)]
     runs += [("ours-sage", "1", 0.6, 0.8), ("ours-gcn", "2", 1.0, 1.0)]  # the last has no partner
+    runs.append(("gcn", "0", 0.9, 0.5))
     rows = [dict(zip(names, ("cora", method, "0", *run), strict=True)) for method, *run in runs]
-    assert "| `DEMOConv`, the better of both on validation | 2 | .700 |" in tuned(rows)
+    found = tuned(rows)
+    assert "| `DEMOConv`, the better of both on validation | 2 | .700 | +.100 |" in found
+    assert "| the best peer on validation | 1 | .500 |" in found
 
 
 @pytest.mark.parametrize("name", FIGURES)
