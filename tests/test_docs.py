@@ -67,6 +67,14 @@ def test_generated_parts_are_as_the_code_has_them(page):
     assert (DOCS / page).read_text(encoding="utf-8") == GENERATED["written"](page), stale
 
 
+def test_attacks_have_the_tests_that_are_named():
+    text = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    missing = [pair for pair in named if f"\ndef {pair[1]}(" not in (ROOT / "tests" / pair[0]).read_text("utf-8")]
+    assert len(named) > 40
+    assert missing == []
+
+
 def test_docstrings_become_markdown():
     names = runpy.run_path(str(DOCS / "site" / "docstrings.py"))
     (examples,) = doctest.DocTestFinder().find(names["to_markdown"], "to_markdown", module=False, globs=names)

@@ -11,7 +11,7 @@ WALK = re.compile(r"(<!-- walk: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 IMAGE = Path(__file__).parent.parent / "images" / "architecture.svg"
 # Rows of the picture, from the lowest level up: a package imports only from packages below it.
 ROWS = [
-    [("errors, options, atomic", "errors, options, writes"), ("checks, schema, workers", "rules, processes")],
+    [("errors, escape, options, atomic", "errors, options, writes"), ("checks, schema, workers", "rules, processes")],
     [("configfile, sealed, tensorfile, arrayfolder", "safe files")],
     [("degree", "layout, tasks, counting")],
     [("data", "readers, columns, splits")],

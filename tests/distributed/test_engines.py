@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -139,7 +140,8 @@ def test_the_command_is_started_in_processes_and_its_exit_code_comes_back(proble
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_workers_end_with_a_parent_that_is_killed(tmp_path, number):
     """Three processes and four ports were left of a parent that had no time to end them."""
     code = "from demonet.distributed.launch import launch; launch([], 2, 'tests.distributed.waiting')"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
@@ -152,7 +154,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
         found = [one.laddr for process in group for one in process.net_connections("inet") if one.status == "LISTEN"]
         assert len(group) >= 3
         assert found
-        parent.kill()
+        parent.send_signal(number)
         assert not psutil.wait_procs(group, timeout=120)[1]
         for address in found:
             with pytest.raises(ConnectionRefusedError), socket.create_connection(address, 5):

@@ -16,12 +16,15 @@ from torch_geometric.data import Data
 
 from demonet.data import thirds
 from demonet.ensemble import Ensemble, fitting
+from demonet.ensemble.checkpoint import FORMAT
 from demonet.ensemble.fitting import Work
 from demonet.features.views import view_of
+from demonet.methods.boosted import BoostedTrees
 from demonet.methods.forest import NodeForest
 from demonet.methods.kernel_ridge import NodeKernel
 from demonet.methods.model import Labelled
 from demonet.methods.wl_models import WLForest, WLNeighbour
+from demonet.tensorfile import read_tensors, write_tensors
 from demonet.workers import RayEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:member 'broken':RuntimeWarning")
@@ -144,3 +147,31 @@ def test_a_ray_cluster_gives_the_result_of_one_process():
         ray.shutdown()
     assert facts(found) == facts(alone)
     np.testing.assert_array_equal(found.outputs(data), alone.outputs(data))
+
+
+FORGED = [
+    ("outputs", torch.nan),
+    ("judged", None),
+    ("model.left", 7),
+    ("chosen", 10**6),
+    ("chosen", "x"),
+    ("row", -1.0),
+]
+
+
+@pytest.mark.parametrize(("part", "value"), FORGED)
+def test_a_stored_candidate_with_forged_values_is_refused(tmp_path, refuses, part, value):
+    """Its checksum is right. What it had chosen and its tensors were taken as they were."""
+    data, split = roles(), thirds(roles().y, 0)
+    tried = {"model.left": NodeForest(trees=3)}.get(part, BoostedTrees(rounds=3))
+    Ensemble.fit(data, split, members=[tried], checkpoint=tmp_path, refit=False)
+    (path,) = tmp_path.iterdir()
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    if part in tensors:
+        tensors[part] = tensors[part][:-1] if value is None else torch.full_like(tensors[part], value)
+    elif part == "row":
+        facts["row"]["seconds"] = value
+    else:
+        facts["chosen"] = {"rounds": [value]}
+    write_tensors(path, FORMAT, tensors, facts)
+    refuses(lambda: Ensemble.fit(data, split, members=[tried], checkpoint=tmp_path, refit=False), path.name)

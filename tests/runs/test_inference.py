@@ -110,11 +110,12 @@ def test_embeddings_in_every_form(runs, tmp_path):
 
 
 def test_names_come_back_as_they_are_and_are_safe_for_spreadsheets_on_request(tmp_path):
-    ids, names = ["=HYPERLINK(1)", "+a", "-3.5", "@x", "plain"], ["=yes", "no"]
-    outputs = np.tile(np.array([[0.75, 0.25]], np.float32), (5, 1))
-    for excel, expected in ((None, ids), (".", ["'=HYPERLINK(1)", "'+a", "-3.5", "'@x", "plain"])):
+    ids, names = ["=HYPERLINK(1)", "+a", "-3.5", "@x", "plain", "'=1", "\uff1d1", "x;=cmd|a"], ["=yes", "no"]
+    safe = ["'=HYPERLINK(1)", "'+a", "-3.5", "'@x", "plain", "''=1", "'\uff1d1", "'x; =cmd|a"]
+    outputs = np.tile(np.array([[0.75, 0.25]], np.float32), (len(ids), 1))
+    for excel, expected in ((None, ids), (".", safe)):
         write_predictions(tmp_path / "a.csv", "node", ids, names, outputs, excel=excel)
-        with (tmp_path / "a.csv").open(newline="") as file:
+        with (tmp_path / "a.csv").open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
         assert [row[0] for row in rows[1:]] == expected
         assert rows[1][1] == rows[0][3] == ("'=yes" if excel else "=yes")
