@@ -86,7 +86,7 @@ def test_what_is_being_done_is_told_while_a_kernel_machine_is_fitted(problem, mo
     steps, seen, fit_one = [], [], fits._fit
 
     class Steps(RunProgress):
-        def step(self, what):
+        def step(self, what, done=0, total=0):
             steps.append(what)
 
     monkeypatch.setattr(fits, "_fit", lambda *given, **options: (seen.append(steps[-1]), fit_one(*given, **options))[1])
