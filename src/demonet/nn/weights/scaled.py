@@ -24,6 +24,8 @@ class ScaledWeights(SplineWeights):
 
     The parameters are the coefficients divided by ``rate``. Adam's steps have one length for all parameters, so
     :math:`\gamma` and :math:`\beta` move that much slower than W, and overfit less where labels are few.
+    Weight decay on these parameters holds the degree term back by 1 / rate² as much as it would hold its values: give
+    :meth:`degree_parameters` a group of their own in the optimiser where the degree should count for more.
 
     Attributes:
         rate: How fast they move beside W.
