@@ -165,7 +165,8 @@ def _listed(folder: Path) -> dict[str, str]:
 
 def files_of(out: Path, file: Path) -> list[Path]:
     """What ``file`` must not replace: the files of the run ``out``, there or not, and of a run in its own folder."""
-    beside = Path(os.path.realpath(file)).parent
+    # Only for a link: the absolute path of another file may lead through folders that are closed to us.
+    beside = (Path(os.path.realpath(file)) if file.is_symlink() else file).parent
     listed = [beside / name for name in _listed(beside)] if _is_whole(beside) else []
     return [*(out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)), *listed]
 
