@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -149,6 +150,22 @@ def test_an_ensemble_with_other_members_or_rows_is_refused(tmp_path):
         write_tensors(tmp_path / "forged.safetensors", FORMAT, tensors, facts | {"model": model | forged})
         with pytest.raises(DemonetError, match=r"forged\.safetensors: "):
             pytest.fail(f"{forged}: {DEMONetClassifier.load(tmp_path / 'forged.safetensors').predict_proba(data)}")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"), [("degree", "degree.mean"), ("structure", "structure.scale"), ("ranks", "structure.quantiles")]
+)
+def test_what_a_view_learned_has_the_shape_of_the_data(tmp_path, kernel, name):
+    path, data = tmp_path / "model.safetensors", roles()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["demonet.ensemble.ensemble"], "portfolio", lambda *given: [NodeKernel(kernel=kernel)])
+        DEMONetClassifier(effort="quick").fit(data).save(path)
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    full = next(key for key in tensors if key.endswith(f"view.{name}"))
+    for forged in (torch.cat([tensors[full], tensors[full]], -1), tensors[full] * torch.nan, tensors[full].int()):
+        write_tensors(path, FORMAT, tensors | {full: forged}, facts)
+        with pytest.raises(DemonetError, match=re.escape(name)):
+            DEMONetClassifier.load(path, graph=data).predict_proba(data)
 
 
 def test_idf_is_missed_when_the_model_is_loaded(tmp_path):

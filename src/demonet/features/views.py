@@ -30,7 +30,7 @@ from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import GraphUnion, neighbour_mean, simple_adjacency, sum_rows
 from demonet.features.structure import GROUPS, Surroundings, affordable_groups, radial, settled, triangle_counts
-from demonet.schema import checked_csr
+from demonet.schema import Array, check_arrays, checked_csr
 from demonet.tensorfile import pack_texts, unpack_texts
 
 Float = NDArray[np.float64]
@@ -115,7 +115,8 @@ class NodeView:
     @cached_property
     def ranks(self) -> Float:
         """``[n, features]`` the same features as ranks among those of the fitted graph, scaled to variance one."""
-        return (_shares(self._raw_structure, self.arrays["structure.quantiles"]) - 0.5) * np.sqrt(12)
+        quantiles = self._array("structure.quantiles", RANKS, self._raw_structure.shape[1])
+        return (_shares(self._raw_structure, quantiles) - 0.5) * np.sqrt(12)
 
     @cached_property
     def radial(self) -> Float:
@@ -129,8 +130,9 @@ class NodeView:
         if self.facts["attributes"] == "numbers":
             if isinstance(rows, np.ndarray):
                 return np.clip(self._standardised(self._even(rows), "attributes"), -8.0, 8.0)
-            return sparse.csr_array(rows.multiply(1 / self.arrays["attributes.scale"]))  # centred, it would be dense
-        return term_rows(rows, self.arrays["attributes.idf"], self.facts.get("terms", "counts"))
+            scale = self._array("attributes.scale", rows.shape[1])
+            return sparse.csr_array(rows.multiply(1 / scale))  # centred, it would be dense
+        return term_rows(rows, self._array("attributes.idf", rows.shape[1]), self.facts.get("terms", "counts"))
 
     @cached_property
     def neighbours(self) -> Rows:
@@ -158,7 +160,9 @@ class NodeView:
             loops = sparse.csr_array(self.adjacency + sparse.eye_array(self.num_items))
             scale = sparse.diags_array(1 / np.sqrt(np.diff(loops.indptr)))
             step = sparse.csr_array(scale @ loops @ scale)
-            start = self.own @ self.arrays["attributes.axes"] if "attributes.axes" in self.arrays else self.own
+            start = self.own
+            if "attributes.axes" in self.arrays:
+                start = start @ self._array("attributes.axes", start.shape[1], "axes")
             start = start if isinstance(start, np.ndarray) else start.toarray()
             found = start
             for _ in range(10):
@@ -298,8 +302,8 @@ class NodeView:
         """Rows whose columns with heavy tails, such as amounts of money, are ranks among those of the fitted graph."""
         if "attributes.tailed" not in self.arrays:
             return rows
-        rows, tailed = rows.copy(), self.arrays["attributes.tailed"]
-        rows[:, tailed] = _shares(rows[:, tailed], self.arrays["attributes.quantiles"])
+        rows, tailed = rows.copy(), self._array("attributes.tailed", "tailed", below=rows.shape[1])
+        rows[:, tailed] = _shares(rows[:, tailed], self._array("attributes.quantiles", RANKS, len(tailed)))
         return rows
 
     @cached_property
@@ -328,7 +332,14 @@ class NodeView:
         self.arrays[f"{name}.scale"] = np.where(deviation > 1e-9, deviation, 1.0)
 
     def _standardised(self, rows: Float, name: str) -> Float:
-        return (rows - self.arrays[f"{name}.mean"]) / self.arrays[f"{name}.scale"]
+        mean, scale = (self._array(f"{name}.{part}", rows.shape[1]) for part in ("mean", "scale"))
+        return (rows - mean) / scale
+
+    def _array(self, name: str, *shape: str | int, below: int | None = None) -> NDArray[Any]:
+        """What was learned from the fitted graph; that of a stored model is checked, as its file may be forged."""
+        numbers = Array("f", shape, finite=True) if below is None else Array("i", shape, 0, below)
+        check_arrays(self.arrays, {name: numbers})
+        return self.arrays[name]
 
 
 class GraphView:
