@@ -525,12 +525,12 @@ def test_the_command_in_processes_of_its_own(problem):
     """A worker, a page, and then JSON from the finished cells."""
     arguments = ["compare", "edges.csv", "--labels", "labels.csv", "--out", "out", "--splits", "2"]
     arguments += ["--methods", "majority, degree-knn", "--jobs", "1", "--metric", "macro-f1"]
-    result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "120"})
+    result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     assert "degree-knn" in result.stdout
     assert "4/4" in result.stderr
     [heads] = [line.split() for line in result.stdout.splitlines() if line.startswith("method")]
-    assert heads[-4:] == ["auc", "accuracy", "seconds", "MB"]
+    assert heads[-4:] == ["p", "auc", "accuracy", "seconds"]
     shown = [float(line.rsplit(" ", 1)[1]) for line in result.stderr.splitlines() if "majority, split" in line]
     kept = {row["method"]: row for row in json.loads(Path("out/leaderboard.json").read_text())["rows"]}
     assert sorted(shown) == pytest.approx(sorted(kept["majority"]["values"].values()), abs=6e-4)
