@@ -13,6 +13,7 @@ from tests.kernels.graphs import graph, star
 from demonet.closedform.link import Link
 from demonet.closedform.machine import KernelMachine
 from demonet.closedform.nodes import NodeInputs, NodeSetting
+from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
 from demonet.closedform.ridge import ridge, solve
 from demonet.data.synthetic import small_graphs
@@ -204,6 +205,16 @@ def test_a_stored_graph_machine_predicts_the_same_and_batches_do_not_matter():
     np.testing.assert_array_equal(stored(machine).predict_proba(graphs[25:]), p)
     np.testing.assert_allclose([machine.predict_proba([g])[0] for g in graphs[25:]], p, atol=1e-9)
     assert (p.argmax(1) == y[25:]).mean() > 0.8
+
+
+def test_a_stored_graph_machine_keeps_shuffled_degrees():
+    """It read the true degrees of its training graphs, so that another model came back."""
+    graphs = small_graphs(seed=4)[:20]
+    machine = KernelMachine(settings=[GraphSetting(degree=3.0, pooling=1.0, wl=0.0)])
+    machine.inputs_ = GraphInputs().fit(graphs)
+    rows = machine.inputs_.transform(graphs).shuffled(1)
+    machine.fit_views(rows, np.array([int(g.y) for g in graphs]))
+    np.testing.assert_array_equal(stored(machine).decision_of(rows), machine.decision_of(rows))
 
 
 def test_the_degree_pays_where_the_rule_flips_with_it_and_not_where_it_does_not():

@@ -27,6 +27,8 @@ from demonet.closedform.primal import PrimalRidge
 from demonet.closedform.ridge import Solution, ridge, solve
 from demonet.closedform.sharing import degree_sharing, some_degrees
 from demonet.errors import DemonetError
+from demonet.schema import Array as Stored
+from demonet.schema import check_arrays
 
 Task = Literal["auto", "classes", "ordinal", "regression"]
 TASKS = ("auto", "classes", "ordinal", "regression")
@@ -389,7 +391,10 @@ class KernelMachine:
         arrays |= {f"alpha.{i}": alpha.cpu() for i, alpha in enumerate(self.alpha_)}
         for i, model in enumerate(self.primal_):
             arrays |= {f"primal.{i}.{name}": array for name, array in model.state().items()}
-        if not (info["graphs"] or info["primal"]):
+        if info["graphs"]:
+            nodes = self.train_.nodes  # the others follow from the graphs
+            arrays |= {} if np.array_equal(nodes.task, nodes.degree) else {"train.task": torch.from_numpy(nodes.task)}
+        elif not info["primal"]:
             arrays |= {f"train.{name}": array for name, array in self.train_.state().items()}
         return info, arrays
 
@@ -419,7 +424,11 @@ class KernelMachine:
             else:
                 machine.alpha_.append(arrays[f"alpha.{i}"].to(device))
         if info["graphs"]:
-            machine.train_ = machine.inputs_.transform(machine.inputs_.graphs)
+            rows = machine.inputs_.transform(machine.inputs_.graphs)
+            if "train.task" in arrays:  # shuffled
+                check_arrays(arrays, {"train.task": Stored("i", (len(rows.owner),), 0)})
+                rows = replace(rows, nodes=replace(rows.nodes, task=arrays["train.task"].numpy()))
+            machine.train_ = rows
         elif not info["primal"]:
             machine.train_ = NodeRows.from_state(under("train."))
         return machine
