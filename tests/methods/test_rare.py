@@ -1,13 +1,11 @@
 """Every method with classes of one training item, or of none: what it has not seen, it does not predict."""
 
-import warnings
-
 import pytest
 import torch
 from tests.ensemble.test_tasks import places
 from torch_geometric.data import Data
 
-from demonet import DemonetWarning, methods
+from demonet import methods
 from demonet.data import Split
 from demonet.data.synthetic import small_graphs
 from demonet.train.recipes import family_of
@@ -42,11 +40,8 @@ def test_a_method_meets_classes_without_a_training_item(name, kind):
     method, family = methods.get(name), family_of(data)
     if not method.applies(family, attributes=kind == "nodes"):
         pytest.skip("for other problems")
-    with pytest.warns(DemonetWarning, match="class 3 .0 to train, 0 to validate, 3 to test"):
-        fitted = method.under(methods.Conditions(family, 3)).fit(data, split)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DemonetWarning)
-        refitted = fitted.refit(data, split)
+    fitted = method.under(methods.Conditions(family, 3)).fit(data, split)
+    refitted = fitted.refit(data, split)
     for each, unseen in ((fitted, [VALIDATED, TESTED]), (refitted, [TESTED])):
         outputs = each.predict_proba()
         assert outputs.shape[1] == 5

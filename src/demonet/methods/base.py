@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.checks import check_split, warn_of_rare
+from demonet.checks import check_split
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.methods.cost import Cost
@@ -165,7 +165,6 @@ class Method(ABC):
         objective = OBJECTIVES[task]()
         y = labels(data, objective)
         check_split(split, y)
-        warn_of_rare([split], y)
         self.task, self.metric, self.chosen = task, metric, None
         self._classes = int(y.max()) + 1 if task == "classify" else 0
         self._predicted = self._fit(data, y, split, seed)
