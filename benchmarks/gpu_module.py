@@ -28,7 +28,8 @@ from demonet_study.bench.step import products, training_step, wait
 from demonet_study.experiments.rows import write_rows
 
 MODULES = ["module", "module-once", "module+drop", "module-edges", "module-csr", "module-sorted", "module-plain"]
-SCALE_MODULES = ["module-scale", "module-scale+drop", "module-scale-edges", "module-scale-plain"]
+SCALE_MODULES = ["module-scale", "module-scale+drop", "module-scale+head", "module-scale+drop+head"]
+SCALE_MODULES += ["module-scale-edges", "module-scale-plain"]
 PAPER_MODULES = ["module-weight", "module-weight+drop", "module-weight-edges", "module-weight-plain"]
 PRESETS = ["default", "strong", "paper", "paper-hash", "authors"]
 PEERS = [

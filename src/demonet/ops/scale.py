@@ -260,14 +260,19 @@ class _ScaleConv(torch.autograd.Function):
             )
         else:
             kernels, scale = _kernels(x), lists.scale if ctx.product_first else None
+            # Nobody reads the products again: their derivative is written over them, and the output is let go of.
+            room = None if torch._C._autograd._get_current_graph_task_keep_graph() else product
             by_y, by_gamma, by_beta, by_bias, by_own = kernels.scale_rows_backward(
-                grad, out, product, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale
+                grad, out, product, splines, ctx.activation, ctx.noise, own=needs[6], scale=scale, room=room
             )
+            ctx.maybe_clear_saved_tensors()
+            del out, product
             if ctx.product_first:
                 reversed_lists = (lists.back_pointer, lists.back_neighbours, lists.back_weight)
                 by_y = kernels.aggregate(by_y, *reversed_lists, "sum", lists.back_tiles)
                 by_matrix = x.t() @ by_y if needs[1] else None
-                by_x = by_y @ matrix.t() if needs[0] else None
+                room = room if room is not None and room.shape == x.shape else None
+                by_x = torch.mm(by_y, matrix.t(), out=room) if needs[0] else None
             else:
                 by_matrix = sums.t() @ by_y if needs[1] else None
                 by_x = lists.back(by_y @ matrix.t()) if needs[0] else None

@@ -8,7 +8,7 @@ scalers of its paper. GIN's inner network has one hidden layer.
 
 ``module`` is what a user of PyTorch Geometric writes: two ``DEMOConv`` and a linear head, with the graph in degree
 order, as CSR or ``EdgeIndex``, or as ``edge_index``; ``module-scale`` has the layer's defaults, ``module-weight``
-the settings of the paper. ``preset`` is the
+the settings of the paper; with ``+head`` head and loss are :class:`~demonet.nn.LinearCrossEntropy`. ``preset`` is the
 network of a preset, trained as the package trains it. With ``+drop`` a network has dropout of one half after every
 activation (our module: inside the convolution); with ``+norm`` it is shaped as the preset ``default``: batch norm,
 activation, a second linear map, activation and dropout after every convolution.
@@ -37,6 +37,7 @@ from demonet.errors import DemonetError
 from demonet.features import FeatureMap
 from demonet.nn.config import ModelConfig
 from demonet.nn.conv import DEMOConv, Scheme
+from demonet.nn.head import LinearCrossEntropy
 from demonet.nn.models import NodeDEMONet
 from demonet.transforms import ToDegreeLayout
 from demonet_study.bench.graphs import WIDTH, Graph, node_set
@@ -101,13 +102,21 @@ class Stack(nn.Module):
         super().__init__()
         self.convolutions = nn.ModuleList(convolutions)
         self.after = nn.ModuleList(AFTER[after]() for _ in convolutions)
-        self.head = nn.Linear(WIDTH, num_classes)
+        self.head = LinearCrossEntropy(WIDTH, num_classes)
+
+    def embed(self, x: Tensor, *edges: Any) -> Tensor:
+        """``[n, WIDTH]`` rows before the head."""
+        for convolution, after in zip(self.convolutions, self.after, strict=True):
+            x = after(convolution(x, *edges))
+        return x
 
     def forward(self, x: Tensor, *edges: Any) -> Tensor:
         """``[n, num_classes]`` scores."""
-        for convolution, after in zip(self.convolutions, self.after, strict=True):
-            x = after(convolution(x, *edges))
-        return self.head(x)
+        return self.head(self.embed(x, *edges))
+
+    def loss(self, y: Tensor, x: Tensor, *edges: Any) -> Tensor:
+        """The mean cross-entropy, of head and loss as one function."""
+        return self.head.loss(self.embed(x, *edges), y)
 
 
 class OfDGL(nn.Module):
@@ -208,14 +217,15 @@ def _demo_conv(**options: Any) -> Layer:
     return lambda width, graph: DEMOConv(width, WIDTH, DegreeTasks.exact(graph.degree), **options)
 
 
-def _module(**options: Any) -> Build:
-    """A user's module on a graph that was put into degree order."""
+def _module(*, head: bool = False, **options: Any) -> Build:
+    """A user's module on a graph that was put into degree order; with ``head``, head and loss are one function."""
 
     def make(graph: Graph, dtype: torch.dtype) -> Built:
         data = ToDegreeLayout()(Data(x=graph.x.to(dtype), y=graph.y, edge_index=graph.edge_index))
         layers = [_demo_conv(**options)(width, graph) for width in (data.x.size(1), WIDTH)]
         model = Stack(layers, graph.num_classes, INSIDE).to(data.x.device, dtype)
-        return Built(model, (data.x, data.layout), data.y)
+        loss = partial(model.loss, data.y, data.x, data.layout) if head else None
+        return Built(model, (data.x, data.layout), data.y, loss=loss)
 
     return make
 
@@ -288,6 +298,13 @@ _ALL = (
     Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, INSIDE)),
     Method("module-scale", "module", "layout, cached", _module(cached=True, **DEFAULTS)),
     Method("module-scale+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **DEFAULTS)),
+    Method("module-scale+head", "module", "layout, cached", _module(head=True, cached=True, **DEFAULTS)),
+    Method(
+        "module-scale+drop+head",
+        "module",
+        "layout, cached",
+        _module(head=True, cached=True, dropout=DROPOUT, **DEFAULTS),
+    ),
     Method(
         "module-scale-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True, **DEFAULTS), after=INSIDE)
     ),

@@ -195,6 +195,7 @@ def scale_rows_backward(
     *,
     own: bool,
     scale: Tensor | None = None,
+    room: Tensor | None = None,
 ) -> tuple[Tensor | None, ...]:
     """Its derivatives by the rows, both coefficients, the bias and, where ``own``, what was added to the rows.
 
@@ -202,12 +203,13 @@ def scale_rows_backward(
         grad, out, y, splines, activation, noise: As in the other direction.
         own: Whether rows were added, and the derivative by them is asked for.
         scale: ``[n, 1]`` what the derivative by the rows is multiplied by as well, or None.
+        room: Where the derivative by the rows is written, which may be the rows; new memory by default.
     """
     grad, gamma, basis = grad.contiguous(), splines.gamma.contiguous(), splines.basis
     n, columns, count = y.size(0), y.size(1), basis.size(1)
     rows, wide = span_rows(n), block_width(columns, WIDEST_END)
     programs = triton.cdiv(n, rows)
-    by_y = torch.empty_like(y)
+    by_y = torch.empty_like(y) if room is None else room
     by_own = torch.empty_like(y) if own else None
     partial = torch.empty(programs, 2 * count + 1, columns, dtype=torch.float32, device=y.device)
     key, place, kept = (None, None, 0) if noise is None else (noise.key, noise.place, chances(noise.p))
