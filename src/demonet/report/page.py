@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from importlib import resources
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
@@ -218,8 +218,9 @@ class Page:
         return [(fold, list(group)) for fold, group in groupby(numbered, key=lambda pair: pair[1].fold)]
 
 
-def render(page: Page) -> str:
-    """Render a page as HTML text; the same page gives the same text."""
+@cache
+def _template() -> Any:
+    """The template of all pages, compiled."""
     import json
 
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -235,10 +236,17 @@ def render(page: Page) -> str:
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
     environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return environment.get_template("template.html")
+
+
+def render(page: Page) -> str:
+    """Render a page as HTML text; the same page gives the same text."""
+    from markupsafe import Markup
+
     listing = ["items.js"] if any(section.listing for section in page.sections) else []
     style, script = _asset("style.css"), "".join(map(_asset, (*listing, "page.js")))
     library, library_hash = _plotly() if any(section.plots for section in page.sections) else ("", "")
-    html = environment.get_template("template.html").render(
+    html: str = _template().render(
         page=page,
         style=Markup(style),
         script=Markup(script),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +198,9 @@ def _is_output(noun: str = "", *names: str) -> bool:
     return noun in ("node", "graph") and (rest[:1] == ("prediction",) or numbers or tags or embedding)
 
 
-def model_card(run: Run) -> str:
-    """The model card as Markdown; names from the data are escaped."""
+@cache
+def _card() -> Any:
+    """The template of model cards, compiled."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -209,10 +211,15 @@ def model_card(run: Run) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"text": escaped, "shown": shown, "interval": interval_text}
+    return environment.get_template("model_card.md")
+
+
+def model_card(run: Run) -> str:
+    """The model card as Markdown; names from the data are escaped."""
     count, nodes = len(run.class_names), run.kind == "nodes"
     number = ("a number" if count == 1 else f"{count} numbers") if run.task == "regress" else count
     does, predicted, with_it, heading = _CARD_WORDS[run.task]
-    return environment.get_template("model_card.md").render(
+    card: str = _card().render(
         run=run,
         config=run.config,
         metrics=run.metrics,
@@ -227,6 +234,7 @@ def model_card(run: Run) -> str:
             "heading": heading.format(items=run.kind),
         },
     )
+    return card
 
 
 def escaped(text: str) -> str:
