@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
@@ -85,8 +86,21 @@ class InProcess:
         """Nothing is left to stop."""
 
 
-CONTEXT = multiprocessing.get_context("spawn")  # a forked worker would share its parent's threads and GPU state
+# A worker that is forked from this process would share its threads and GPU state. A server has neither: it imports
+# what workers need, which takes seconds, once and beside this process, and forks each of them.
+CONTEXT: BaseContext = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
+SPAWN = multiprocessing.get_context("spawn")  # where there is no server: its socket needs a temporary folder
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def import_ahead() -> None:
+    """Start the imports of workers that will soon be needed; without this call, the first of them waits for these."""
+    if CONTEXT.get_start_method() == "forkserver":
+        from multiprocessing import forkserver
+
+        CONTEXT.set_forkserver_preload(["demonet.ensemble.fitting"])
+        with _child_environment(), suppress(OSError):
+            forkserver.ensure_running()
 
 
 @dataclass
@@ -97,7 +111,7 @@ class _Worker:
 
 
 class LocalEngine:
-    """Spawned processes with one thread each, which end with their parent.
+    """Processes with one thread each, which end with their parent.
 
     If a worker dies, its task ends with an error and another worker replaces it.
 
@@ -138,9 +152,12 @@ class LocalEngine:
 
     def _spawn(self) -> _Worker:
         ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        import_ahead()
         with _child_environment():
-            process.start()
+            try:
+                process = _started(CONTEXT, theirs)
+            except (OSError, EOFError):
+                process = _started(SPAWN, theirs)
         theirs.close()  # otherwise the pipe of a dead worker would stay open here
         with suppress(OSError):  # not an argument of the process: `start` would wait for one that dies in its imports
             ours.send(self._perform)
@@ -248,8 +265,16 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _serve(pipe: Connection) -> None:
+def _started(context: BaseContext, pipe: Connection) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_serve, args=(pipe, dict(os.environ)), daemon=True)  # type: ignore[attr-defined]
+    process.start()
+    return process
+
+
+def _serve(pipe: Connection, environment: dict[str, str]) -> None:
     """The main loop of a worker: what performs tasks, then one task after the other until the pipe is closed."""
+    os.environ.clear()  # a server's is as old as the server
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state")
     threading.Thread(target=_exit_with_parent, daemon=True).start()

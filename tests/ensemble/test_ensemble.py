@@ -163,12 +163,16 @@ def test_folds_over_all_labelled_items_choose_where_validation_is_larger_than_tr
     np.testing.assert_allclose(weights, by_folds)
 
 
-def test_the_cheapest_candidate_is_fitted_first_and_the_table_keeps_its_order():
+@pytest.mark.parametrize(("limit", "order"), [(1e6, ["cheap", "dear", "long"]), (None, ["dear", "cheap", "long"])])
+def test_the_order_of_fits_and_the_table_keeps_its_own(limit, order):
+    """The cheapest first where time is limited; otherwise the longest, but for those that depend on others."""
     data, seen = roles(), []
-    tried = [Ridge("dear", cost=3.0), Ridge("cheap", cost=1.0)]
-    found = Ensemble.fit(data, thirds(data.y, 0), members=tried, on_progress=seen.append)
-    assert [progress.candidate.name for progress in seen if progress.stage == "done"] == ["cheap", "dear"]
-    assert [row.name for row in found.candidates] == ["dear", "cheap"]
+    tried = [Ridge("long", cost=100.0), Ridge("dear", cost=3.0), Ridge("cheap", cost=1.0)]
+    options = {"members": tried, "time_limit": limit, "on_progress": seen.append}
+    found = Ensemble.fit(data, thirds(data.y, 0), **options)
+    assert [progress.candidate.name for progress in seen if progress.stage == "done"] == order
+    assert [row.name for row in found.candidates] == ["long", "dear", "cheap"]
+    assert [row.status for row in found.candidates] == ["skipped", "fitted", "fitted"]
     left = [progress.left for progress in seen if progress.stage in ("fit", "done")]
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0

@@ -13,6 +13,7 @@ import typer
 from demonet.cli.console import INTERRUPTED, Heartbeat, console_progress, print_table, say
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.options import COMPARING, Comparing, Reading
+from demonet.workers import import_ahead
 
 if TYPE_CHECKING:
     from demonet.runs.compare import Leaderboard
@@ -45,6 +46,7 @@ def compare(
     ] = False,
 ) -> None:
     """Compare all methods on your own graph over the same splits; the same command goes on where it stopped."""
+    import_ahead()
     from demonet.report.compare import compare_page
     from demonet.report.page import write
     from demonet.runs.compare import compare_run

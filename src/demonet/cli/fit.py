@@ -14,6 +14,7 @@ from demonet.cli.console import INTERRUPTED, print_table, say
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
 from demonet.distributed.launch import ended_before, launch, under_torchrun
 from demonet.options import Reading, Settings
+from demonet.workers import import_ahead
 
 if TYPE_CHECKING:
     from demonet.runs import Run
@@ -70,6 +71,10 @@ def fit(
         raise typer.Exit(launch(sys.argv[1:], count_workers(edges, settings.workers)))
     if ended_before():
         return
+    jobs = min(os.cpu_count() or 1, MOST_JOBS)
+    if settings.model in (None, "auto") and not settings.for_networks and settings.effort != "quick":
+        if (settings.jobs or jobs) > 1 and settings.engine != "ray":
+            import_ahead()
     try:
         with join(settings) as role, Heartbeat() as heartbeat:
             if role.served:
@@ -86,7 +91,7 @@ def fit(
                 lead=role.lead,
                 progress=console_progress(heartbeat),
                 page=lambda run, path: write(run_page(run), path),
-                jobs=min(os.cpu_count() or 1, MOST_JOBS),
+                jobs=jobs,
             )
     except KeyboardInterrupt:
         say("interrupted: run the same command with --resume to continue", err=True)

@@ -249,9 +249,11 @@ class Fitting:
     def attempt(self, models: Sequence[Model], instead: Sequence[Model] = ()) -> list[Trial]:
         """Every candidate as it was fitted, skipped, or as it failed; in the order of the models.
 
-        The cheapest comes first: it is never skipped for lack of time, and costs and losses of the cheap ones tell
-        which of the others are worth their time. The cheapest of every kind comes before a second one of any kind:
-        where time is short, five kinds of models are worth more than five of a kind.
+        With a time limit, the cheapest comes first: it is never skipped for lack of time, and costs and losses of the
+        cheap ones tell which of the others are worth their time. The cheapest of every kind comes before a second one
+        of any kind: where time is short, five kinds of models are worth more than five of a kind. Without a limit,
+        those that are fitted in any case come first, the most expensive of them at the beginning, so that processes
+        end together; then, in the order above, those that depend on the others.
 
         Args:
             models: The candidates.
@@ -259,21 +261,23 @@ class Fitting:
         """
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]
-        named = {model.name: model for model in models}
+        named, places = {model.name: model for model in models}, {model.name: i for i, model in enumerate(models)}
         if self._processes and sum((1 + self.folds) * trial.row.estimate for trial in trials if trial.todo) >= WORTH:
             self._engine = self._processes()
         weakref.finalize(self, self._engine.close)
         done: list[Trial] = []
 
+        def depends(trial: Trial) -> bool:
+            """Whether it follows from the others if a candidate is fitted."""
+            model, row = named[trial.row.name], trial.row
+            return row.estimate > self.clock.most or bool(model.after) or self._screened(model, row)
+
         def ready(trial: Trial, running: list[Trial]) -> bool:
             """Whether all is known that decides about a candidate, and there is memory for it beside the others."""
-            model = named[trial.row.name]
             if not running or trial.row.status != "waiting":
                 return True
-            if self.clock.limit == math.inf:  # otherwise what is known by now has to do
-                first = trial.row.estimate > self.clock.most and not any(other.model for other in done)
-                if first or model.after or self._screened(model, trial.row):
-                    return False
+            if self.clock.limit == math.inf and depends(trial):  # otherwise what is known by now has to do
+                return False
             return sum(self._memory(named[each.row.name]) for each in (trial, *running)) <= self.clock.free
 
         def begin(trial: Trial, running: list[Trial]) -> Task | None:
@@ -288,9 +292,13 @@ class Fitting:
             self._fitted(trial, fit)
             if trial.model is not None:
                 done.append(trial)
+                done.sort(key=lambda each: places[each.row.name])  # whichever ended first
 
         done += [trial for trial in trials if trial.model]
-        self._perform("fit", [trials[place] for place in _by_kind_and_cost(trials)], ready, begin, end, done)
+        order = [trials[place] for place in _by_kind_and_cost(trials)]
+        if self.clock.limit == math.inf:
+            order.sort(key=lambda trial: math.inf if depends(trial) else -trial.cost)
+        self._perform("fit", order, ready, begin, end, done)
         return trials
 
     def refit(self, trials: Sequence[Trial]) -> None:

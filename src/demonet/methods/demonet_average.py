@@ -260,21 +260,23 @@ class NetworkAverage(Model):
 
     def _scores(self, view: View) -> list[torch.Tensor]:
         """``[items, outputs]`` of each network."""
-        return [self._run(view, number, "forward") for number in range(self.settings.seeds)]
+        return self._run(view, "forward", self.settings.seeds)
 
     def embed(self, view: View) -> Float:
         """``[items, width]`` the input of the head, of the first network."""
-        return self._run(view, 0, "embed").numpy()
+        return self._run(view, "embed", 1)[0].numpy()
 
-    def _run(self, view: View, number: int, method: str) -> Any:
-        """What a method of one of the networks gives for all items, in double precision."""
-        model, prefix = self._model(0), f"model.{number}."
-        state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
-        model.load_state_dict(state)
-        model = model.eval().to(self.device)
+    def _run(self, view: View, method: str, seeds: int) -> list[torch.Tensor]:
+        """What a method of the first networks gives for all items, in double precision: one module takes their turns."""
+        model, found = self._model(0).eval().to(self.device), []
         inputs = self._inputs(model, self._features(), view, self.device)(None)
-        with torch.no_grad():
-            return getattr(model, method)(*inputs).double().cpu()
+        for number in range(seeds):
+            prefix = f"model.{number}."
+            state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
+            model.load_state_dict(state)
+            with torch.no_grad():
+                found.append(getattr(model, method)(*inputs).double().cpu())
+        return found
 
     def estimate(self, view: View, num_train: int) -> float:
         """Steps of training, most of which is products of all nodes with the matrices of a layer."""
