@@ -72,9 +72,9 @@ def fit(
     if ended_before():
         return
     jobs = min(os.cpu_count() or 1, MOST_JOBS)
-    if settings.model in (None, "auto") and not settings.for_networks and settings.effort != "quick":
-        if (settings.jobs or jobs) > 1 and settings.engine != "ray":
-            import_ahead()
+    ensemble = settings.model in (None, "auto") and not settings.for_networks and settings.engine != "ray"
+    if ensemble and settings.effort != "quick" and (settings.jobs or jobs) > 1:
+        import_ahead()
     try:
         with join(settings) as role, Heartbeat() as heartbeat:
             if role.served:

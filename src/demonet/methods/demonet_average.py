@@ -267,7 +267,7 @@ class NetworkAverage(Model):
         return self._run(view, "embed", 1)[0].numpy()
 
     def _run(self, view: View, method: str, seeds: int) -> list[torch.Tensor]:
-        """What a method of the first networks gives for all items, in double precision: one module takes their turns."""
+        """What a method of the first networks gives for all items, in double precision; one module stands for all."""
         model, found = self._model(0).eval().to(self.device), []
         inputs = self._inputs(model, self._features(), view, self.device)(None)
         for number in range(seeds):
