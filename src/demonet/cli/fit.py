@@ -73,7 +73,7 @@ def fit(
         return
     jobs = min(os.cpu_count() or 1, MOST_JOBS)
     ensemble = settings.model in (None, "auto") and not settings.for_networks and settings.engine != "ray"
-    if ensemble and settings.effort != "quick" and (settings.jobs or jobs) > 1:
+    if ensemble and (settings.jobs or jobs) > 1:
         import_ahead()
     try:
         with join(settings) as role, Heartbeat() as heartbeat:

@@ -44,7 +44,7 @@ SCREEN_WEIGHT = 0.1  # beside the best candidate so far, below which one is not 
 JUDGES = 1000  # items, at most, that tell which of the candidates so far will be fitted again
 CUT = 0.25  # share of the expected time that a candidate that improves step by step can do with
 MANY = 100  # outputs from which on memory counts, as on a large graph
-WORTH = 15.0  # expected seconds of all fits from which on processes are worth their start
+WORTH = 5.0  # expected seconds of all fits from which on processes are worth their start
 OFF = 10.0  # factor by which an estimate is corrected, at most
 
 

@@ -1,4 +1,4 @@
-"""Engines as they are used: spawned workers, a Ray cluster."""
+"""Engines as they are used: forked or spawned workers, a Ray cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from multiprocessing.forkserver import ForkServer
 
 import pytest
 import torch
@@ -27,7 +28,15 @@ def describe(job: Job, device: str) -> Outcome:
     return Outcome(0.0, 0.0, 0.0, {"threads": max(threads), "deaf": deaf, "pid": os.getpid()})
 
 
-def test_a_spawned_worker_has_one_thread_and_no_ear_for_ctrl_c(monkeypatch):
+def no_server(self: ForkServer) -> None:
+    raise FileNotFoundError("no temporary folder")
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_worker_has_one_thread_and_no_ear_for_ctrl_c(monkeypatch, served):
+    """Forked from a server, or spawned where there is none."""
+    if not served:
+        monkeypatch.setattr(ForkServer, "ensure_running", no_server)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     engine = LocalEngine(partial(run_task, describe, stamp_of, "cpu"), 1)
