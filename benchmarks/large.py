@@ -8,22 +8,25 @@ attributes; ``brazil`` is the paper's. A generated graph is written as Parquet, 
 uniformly, or with degrees that fall off as a power law with a hub. Every node has one of five classes, mostly by how
 connected its neighbours are (``--labelled``: so many nodes have a label, drawn at random); with ``--columns`` it has
 as many numbers as attributes, of which one tells something about the class. The command is a process of its own;
-``seconds``, ``cpu_seconds`` (of all cores) and ``peak_mb`` are of the whole of it, from start to page. ``load`` is the
-machine's: above the number of its cores, others were at work on it, too. Rows are added to the table; one with the same
-graph, sizes and command is replaced.
+``seconds``, ``cpu_seconds`` (of all cores and workers) and ``peak_mb`` (of one process) are of the whole of it, from
+start to page; this needs Linux. ``load`` is the machine's: above the number of its cores, others were at work on it,
+too. Rows are added to the table; one with the same graph, sizes and command is replaced.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
+import resource
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -41,6 +44,7 @@ from demonet.degree.count import count_degree
 
 GRAPHS = {"uniform": uniform_random, "power law": power_law}
 PUBLIC = ("brazil", *development.SETS)
+PR_SET_CHILD_SUBREAPER = 36  # of the kernel
 NOISE = 0.3  # of the classes are drawn at random
 KEY = ("graph", "nodes", "edges", "columns", "labelled", "command")
 
@@ -98,7 +102,7 @@ def write_public(public: Path, name: str, folder: Path) -> dict[str, Any]:
 
 
 def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[str, Any]:
-    """Run the command, and ask the kernel what it took."""
+    """Run the command, and ask the kernel what it and the processes that it has started took."""
     command = ["demonet", "fit", edges]
     command += ["--labels", "labels.parquet"] if edges == "edges.parquet" else []
     for features in sorted(folder.glob("features.*")):
@@ -107,8 +111,13 @@ def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[st
     start = time.perf_counter()
     with (folder / "metrics.json").open("w") as out:
         script = [sys.executable, "-c", "from demonet.cli import main; main()", *command[1:]]
-        _, status, usage = os.wait4(subprocess.Popen(script, cwd=folder, stdout=out).pid, 0)
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # workers that outlive the command become our children
+        _, status = os.waitpid(subprocess.Popen(script, cwd=folder, stdout=out).pid, 0)
     seconds = time.perf_counter() - start
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     if status:
         sys.exit(f"{' '.join(command)} ended with status {os.waitstatus_to_exitcode(status)}")
     metrics = json.loads((folder / "metrics.json").read_text())["metrics"]

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 import warnings
@@ -88,7 +89,7 @@ class InProcess:
 
 # A worker that is forked from this process would share its threads and GPU state. A server has neither: it imports
 # what workers need, which takes seconds, once and beside this process, and forks each of them.
-CONTEXT: BaseContext = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
+CONTEXT: BaseContext = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 SPAWN = multiprocessing.get_context("spawn")  # where there is no server: its socket needs a temporary folder
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
