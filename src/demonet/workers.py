@@ -18,10 +18,11 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from demonet.errors import needed
 
+T = TypeVar("T")
 Perform = Callable[[Any], Any]  # from a task to its outcome; both and the function itself go to other processes
 
 
@@ -177,6 +178,33 @@ class LocalEngine:
             code = worker.process.exitcode or 0
             how = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
             return Ended(task, None, f"the worker process {how}" + (" (out of memory?)" if code == -9 else ""))
+
+
+@contextmanager
+def beside(task: Callable[[], T], jobs: int) -> Iterator[Callable[[], T]]:
+    """Perform a task in a process beside the block, if there may be several; what is yielded waits for its result.
+
+    It is performed here where there is one process alone, or where that process fails.
+    """
+    engine = LocalEngine(_call, 1) if jobs > 1 else InProcess(_call)
+    # As bytes: the pickler of processes would move tensors into shared memory, away from arrays that share theirs.
+    engine.start(pickle.dumps(task) if jobs > 1 else task)
+
+    def result() -> T:
+        ended: list[Ended] = []
+        while not ended:
+            ended = engine.wait(3600.0)
+        return task() if ended[0].error else ended[0].outcome
+
+    try:
+        yield result
+    finally:
+        engine.close()
+
+
+def _call(task: Callable[[], T] | bytes) -> T:
+    found: T = (pickle.loads(task) if isinstance(task, bytes) else task)()
+    return found
 
 
 def join_ray() -> tuple[Any, bool]:

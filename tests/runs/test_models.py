@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,6 +154,12 @@ def test_what_is_measured_is_what_is_saved(problem, few):
     strict = again.model_.ensemble.strict_outputs
     assert run.metrics["val_metric"] == (strict.argmax(1) == run.y)[split.val].mean()
     assert run.metrics["strict"]["test_metric"] == (strict.argmax(1) == run.y)[split.test].mean()
+
+
+def test_what_is_measured_in_a_process_is_what_is_measured_here(problem, few):
+    here, beside = (fit(out=f"{jobs}", settings=replace(AUTO, jobs=jobs)).metrics for jobs in (1, 2))
+    for name in ("degree_effect", "importance", "reasons", "test_metric"):
+        assert here[name] == beside[name]
 
 
 def test_an_interrupted_run_goes_on_with_the_finished_candidates(problem, few):

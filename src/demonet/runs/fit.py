@@ -60,6 +60,7 @@ from demonet.runs.progress import RunProgress, tensorboard_log
 from demonet.runs.run import Run, summarise
 from demonet.schema import values_of
 from demonet.train.presets import Preset
+from demonet.workers import beside
 
 FITTING = 0.85  # share of a time limit by which candidates are fitted: tests, baselines and the page come after
 MEASURING = 0.97  # share by which baselines, the degree, importance and reasons are measured, as far as they are
@@ -224,20 +225,24 @@ def _train_split(
         for each, rows in fitted.inductive.items():
             result["inductive"][each] = test_facts(inputs, rows, split, metric)
     if number == 0:
+        degree: Callable[[], dict[str, Any]] = dict
         if plan.model != "network":
             progress.message("measuring what the degree is worth")
-            progress.step("measuring what the degree is worth")
             labelled = split.train.numel() + split.val.numel()
             effort = plan.settings.effort or EFFORT
-            result["degree_effect"] = degree_facts(fitted.saved, effort, labelled, plan.settings.seed, _left(plan))
+            degree = partial(degree_facts, fitted.saved, effort, labelled, plan.settings.seed, _left(plan))
         short = plan.model == "network" or plan.settings.time_limit is not None
         judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
         seed, edges, go = plan.settings.seed, has_other_edges(fitted.saved), going("what matters")
         parts = split.train.numpy(), split.val.numpy()
         given = judge.outputs, inputs.data, inputs.data.y.numpy(), parts, metric, inputs.task, effort, seed
-        result["importance"] = importance_facts(*given, names=inputs.columns, edges=edges, go=go)
-        go = going("reasons of predictions")
-        result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort, go)
+        with beside(degree, plan.settings.jobs or 1) as degree_effect:
+            result["importance"] = importance_facts(*given, names=inputs.columns, edges=edges, go=go)
+            go = going("reasons of predictions")
+            result["reasons"] = reason_facts(fitted.saved, inputs, split, outputs, plan.ranked_by, effort, go)
+            progress.step("measuring what the degree is worth")
+            if found := degree_effect():
+                result["degree_effect"] = found
         fitted.saved.save(folder.path(MODEL))
     if cut:
         result["cut"] = cut
