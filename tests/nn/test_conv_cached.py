@@ -186,7 +186,7 @@ def test_sums_of_wide_attributes_are_kept_where_that_is_cheaper(columns, kept):
             torch.autograd.grad(out.sin().sum(), list(cached.parameters())),
             torch.autograd.grad(wanted.sin().sum(), list(plain.parameters())),
         )
-    assert (cached._sums._value is not None) == kept
+    assert (cached._sums.value is not None) == kept
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_nothing_is_kept_of_features_that_come_once():
     del x
     gc.collect()
     assert alive() is None
-    assert conv._sums._value is None
+    assert conv._sums.value is None
 
 
 def test_copies_and_files_hold_no_cache():
@@ -242,7 +242,7 @@ def test_copies_and_files_hold_no_cache():
     torch.save(conv, buffer)
     buffer.seek(0)
     for other in (copy.deepcopy(conv), torch.load(buffer, weights_only=False)):
-        assert other._sums._value is None
+        assert other._sums.value is None
         torch.testing.assert_close(other(x, GRAPH.edge_index), conv(x, GRAPH.edge_index))
 
 
@@ -283,3 +283,10 @@ def test_memo_asks_again_for_a_new_tensor_at_the_old_address():
     other = x.view(3)
     assert memo.get([other, None], lambda: calls.append(1) or len(calls)) == 2
     assert memo.get([other, x], lambda: calls.append(1) or len(calls)) == 3
+
+
+def test_memo_gives_each_of_two_threads_its_own():
+    memo, x, y = Memo(), torch.zeros(3), torch.ones(3)
+    assert memo.get([x], lambda: memo.get([y], lambda: "of y") and "of x") == "of x"  # the other thread asks meanwhile
+    assert memo.get([y], lambda: "of y") == "of y"
+    assert memo.get([x], lambda: "of x") == "of x"
