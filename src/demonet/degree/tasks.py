@@ -61,7 +61,7 @@ class DegreeTasks(nn.Module):
     @classmethod
     def exact(cls, degree: Tensor, *, by: By | None = None) -> DegreeTasks:
         """A task for each distinct degree (pairs are rows ``[n, 2]``), and a last slot for every other degree."""
-        by = _side(degree, by)
+        by = check_degree(degree, by)
         boundaries = torch.unique(_code(degree) if by == "pair" else degree.long())
         return cls("exact", boundaries, by=by, max_degree=_largest(degree))
 
@@ -87,12 +87,13 @@ class DegreeTasks(nn.Module):
         """At most ``k`` buckets that hold about equally many nodes; equal degrees stay together."""
         if k < 1:
             raise DemonetError(f"k={k} quantiles: at least 1 is needed")
+        by = check_degree(degree, by)
         ordered = degree.flatten().long().sort().values
         # The degree of the first node of each of the k equal shares; a share inside one degree merges into it.
         cuts = torch.div(torch.arange(1, k, device=ordered.device) * ordered.numel(), k, rounding_mode="floor")
         edges = torch.unique(ordered[cuts]) if ordered.numel() else ordered
         edges = edges[edges > ordered[0]] if edges.numel() else edges
-        return cls.buckets(edges, by=_side(degree, by), max_degree=_largest(degree))
+        return cls.buckets(edges, by=by, max_degree=_largest(degree))
 
     @classmethod
     def log2(cls, max_degree: int, *, by: By = "in") -> DegreeTasks:
@@ -243,8 +244,8 @@ def _code(degree: Tensor) -> Tensor:
     return degree[..., 0].long() * PAIR_BASE + degree[..., 1].long()
 
 
-def _side(degree: Tensor, by: By | None) -> By:
-    """``by`` as given, or as the shape of the degrees says."""
+def check_degree(degree: Tensor, by: By | None = None) -> By:
+    """Raise for anything but whole numbers of at least 0; ``by`` as given, or as their shape says."""
     if not isinstance(degree, Tensor):
         raise DemonetError(f"degrees are a {type(degree).__name__}, not a tensor")
     wrong = (degree != degree.long()) | (degree < 0)  # floats are allowed: PyG's ``degree`` returns them

@@ -17,11 +17,11 @@ from demonet.checks import check_edge_index
 from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.tasks import DegreeTasks, OpenTasks
+from demonet.degree.tasks import DegreeTasks, OpenTasks, check_degree
 from demonet.degree.union import merged
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_length, factors, in_place
+from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_degrees, check_length, factors, in_place
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import Removable
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
@@ -291,6 +291,7 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"in_channels={self.in_channels} is still open", hint="call the layer once before")
         if self.tasks.is_open:
             raise DemonetError("the degree tasks are still open", hint="call the layer once before")
+        check_degree(degree, self.tasks.by)
         return self.weights.matrices(degree)
 
     def forward(
@@ -344,14 +345,16 @@ class DEMOConv(MessagePassing):
                 if degree is None and self.tasks.by != "in" and target is not source:
                     raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
                 neighbours = self._edges_to_sum(source, target, edges)
-                degree = count_degree(edges.pairs, num_targets, self.tasks.by) if degree is None else degree
-                self._check_degree(degree, num_targets)
+                if degree is None:
+                    degree = count_degree(edges.pairs, num_targets, self.tasks.by)
+                else:
+                    check_degrees(degree, num_targets, self.tasks.by)
                 return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
         if self._needs_no_groups(source, degree, edge_weight):
             return self._in_place(source, self._placed(source, layout), activation)
         if degree is not None:
-            self._check_degree(degree, num_targets)
+            check_degrees(degree, num_targets, self.tasks.by)
             rows, degree = _enter(source, layout), layout.enter(degree)
             return layout.leave(self.convolve(rows, degree, self.neighbours(rows, layout, edge_weight), activation))
         rows, sums = self._constant_part(source, layout, edge_weight) or (_enter(source, layout), None)
@@ -416,9 +419,6 @@ class DEMOConv(MessagePassing):
         if x.size(0) == 0 or self.drop.source is not None:
             return False
         return backend.eager(x, matrix) and not torch.is_autocast_enabled(x.device.type)
-
-    def _check_degree(self, degree: Tensor, count: int) -> None:
-        check_length("degrees", "node", degree, count, dim=2 if self.tasks.by == "pair" else 1)
 
     def _constant_part(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None

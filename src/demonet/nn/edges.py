@@ -16,6 +16,7 @@ from demonet.checks import check_edge_index
 from demonet.degree.count import By
 from demonet.degree.keep import changes, lasting
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import check_degree
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, backend, neighbour_lists
 from demonet.ops.library import library, ops, reversed_lists
@@ -376,6 +377,13 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
 def _inverse_root(total: Tensor) -> Tensor:
     """``1 / sqrt(total)``, zero where that is not positive."""
     return torch.where(total > 0, total, 1).rsqrt() * (total > 0)
+
+
+def check_degrees(degree: Tensor, count: int, by: By) -> None:
+    """Raise for anything but a degree of every node. Those on a GPU are not read: nothing waits for it."""
+    check_length("degrees", "node", degree, count, dim=2 if by == "pair" else 1)
+    if degree.is_cpu and not (backend.tracing() or backend.mapped()):
+        check_degree(degree, by)
 
 
 def check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:
