@@ -201,16 +201,27 @@ class OpenTasks(DegreeTasks):
     What a layer without ``tasks`` uses. The number of tasks does not depend on the graph, so that a layer has its
     parameters from the start. Only schemes with splines read ``max_degree``: it is saved in a ``state_dict``, and
     ``reset_parameters`` forgets it. Where ``torch.distributed`` is initialised, the first call is made by all ranks,
-    and the largest degree of all their graphs counts.
+    and the largest degree of all their graphs counts. A deep copy made before the first call, as for an average of the
+    weights while they are trained, takes what the original took meanwhile.
     """
 
     is_open = True
 
     def __init__(self) -> None:
         super().__init__("buckets", [2**i for i in range(8)], max_degree=0)
+        self._original: tuple[OpenTasks, ...] = ()  # in a tuple, it is no submodule
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpenTasks:
+        copied = OpenTasks().to(self.boundaries.device).train(self.training)
+        copied._close(self.max_degree)
+        copied._original = (self, *self._original) if self.is_open else ()
+        return copied
 
     def see(self, degree: Tensor) -> None:
         """Take ``max_degree`` from these degrees, unless it is known."""
+        for original in self._original:
+            if self.is_open:
+                self._close(original.max_degree)
         if not self.is_open:
             return
         if torch.compiler.is_compiling():
@@ -222,6 +233,7 @@ class OpenTasks(DegreeTasks):
 
     def reset_parameters(self) -> None:
         """Take ``max_degree`` from the next graph."""
+        self._original = ()
         self._close(0)
 
     def set_extra_state(self, state: Tensor) -> None:

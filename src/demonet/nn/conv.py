@@ -299,7 +299,7 @@ class DEMOConv(MessagePassing):
         x: Features,
         edge_index: Tensor | DegreeLayout | list[DegreeLayout] | Block,
         edge_weight: Tensor | None = None,
-        degree: Tensor | None = None,
+        degree: Tensor | tuple[Tensor | None, Tensor | None] | None = None,
         size: tuple[int, int] | None = None,
     ) -> Tensor:
         """One convolution.
@@ -312,10 +312,12 @@ class DEMOConv(MessagePassing):
             edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``, also with a layout; the degree
                 still counts edges.
             degree: ``[n_target]`` (``[n_target, 2]`` for tasks by pair) degrees that choose the task, for sampled
-                neighbourhoods: those in the whole graph. Counted from the edges if not given.
+                neighbourhoods: those in the whole graph. Counted from the edges if not given. Of a pair ``(source,
+                target)``, as ``to_hetero`` passes it, the second is read.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         activation = self.act or "none"
+        degree = degree[1] if isinstance(degree, tuple) else degree
         if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(x, degree, edge_weight):
             assert isinstance(edge_index, Tensor)
             plain, seen = (x, edge_index), (x.shape, x.dtype, x.device)
