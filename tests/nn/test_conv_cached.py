@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 import demonet.nn.conv as module
-from demonet import DegreeLayout, DegreeTasks, DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DemonetError
 from demonet.degree.keep import Memo
 from demonet.nn.conv import transform_first
 from demonet.nn.edges import _SORTED, Edges
@@ -140,6 +140,21 @@ def test_layers_share_one_sort(built):
     del edges
     gc.collect()
     assert layout() is None
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_steady_call_checks_nothing_again(monkeypatch, cached):
+    """Of its inputs; another layer, another width, and what was changed of a layer are noticed."""
+    checks, check, edges = [], module._check_sides, GRAPH.edge_index.clone()
+    monkeypatch.setattr(module, "_check_sides", lambda *given: checks.append(1) or check(*given))
+    first, second = (DEMOConv(-1, 4, scheme="scale", cached=cached).double() for _ in range(2))
+    for k in range(4):
+        first(features(20, 3, k), edges), second(features(20, 3, k), edges)
+    assert len(checks) == 2
+    with pytest.raises(DemonetError, match="5 feature columns"):
+        first(features(20, 5, 0), edges)
+    first.aggr, x = "mean", features(20, 3, 0)
+    torch.testing.assert_close(first(x, edges), first(x, edges.clone()))
 
 
 @pytest.mark.parametrize("cached", [False, True])

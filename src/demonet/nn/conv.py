@@ -21,7 +21,18 @@ from demonet.degree.tasks import DegreeTasks, OpenTasks, check_degree
 from demonet.degree.union import merged
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_degrees, check_length, factors, in_place
+from demonet.nn.edges import (
+    Block,
+    Edges,
+    Ends,
+    Factors,
+    InPlace,
+    check_degrees,
+    check_length,
+    factors,
+    in_place,
+    made_of,
+)
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import Removable
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
@@ -260,7 +271,6 @@ class DEMOConv(MessagePassing):
         self.drop = Dropout(dropout)
         self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
-        self._graph: Memo[InPlace] = Memo()
         self._mixed_lists: Memo[tuple[Lists, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -320,10 +330,7 @@ class DEMOConv(MessagePassing):
         degree = degree[1] if isinstance(degree, tuple) else degree
         if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(x, degree, edge_weight):
             assert isinstance(edge_index, Tensor)
-            plain, seen = (x, edge_index), (x.shape, x.dtype, x.device)
-            graph = self._graph.get([edge_index], lambda: self._checked_graph(*plain), facts=seen)
-            assert graph is not None
-            return self._in_place(x, graph, activation)
+            return self._in_place(x, self._graph_of(x, edge_index), activation)
         source, target = x if isinstance(x, (tuple, list)) and len(x) == 2 else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
@@ -376,17 +383,21 @@ class DEMOConv(MessagePassing):
         return not (backend.tracing() or self.passes_messages)
 
     def _is_plain_call(self, x: Features, edge_index: Any) -> TypeGuard[Tensor]:
-        """Whether x and an ``edge_index`` are plain tensors that need not be compared with those of earlier calls."""
-        if type(x) is not Tensor or type(edge_index) is not Tensor or edge_index.layout != torch.strided:
-            return False
-        return (self.cached or not edge_index.is_cpu) and not is_sparse(x)
+        """Whether x and an ``edge_index`` are plain tensors."""
+        return type(x) is Tensor and type(edge_index) is Tensor and edge_index.layout == x.layout == torch.strided
 
-    def _checked_graph(self, x: Tensor, edge_index: Tensor) -> InPlace:
-        """The graph of an ``edge_index`` for :meth:`_in_place`; checks that hold for all later calls are made here."""
-        _check_sides(x, x, None)
-        self._materialize(x, x)
-        edges = Edges(edge_index, None, (x.size(0), x.size(0)), self.flow)
-        return self._placed(x, edges.layout(self.tasks.by, compare=not self.cached))
+    def _graph_of(self, x: Tensor, edge_index: Tensor) -> InPlace:
+        """The graph of a plain ``edge_index`` for :meth:`_in_place`; checks are made once for all layers like this."""
+        made = made_of(edge_index, edge_index, compare=not self.cached)
+        like = self.flow, self.tasks.by, self.aggr, self.combine, x.dtype, x.shape
+        graph: InPlace | None = made.get((*like, self.weights.in_channels))
+        if graph is None:
+            _check_sides(x, x, None)
+            self._materialize(x, x)
+            edges = Edges(edge_index, None, (x.size(0), x.size(0)), self.flow)
+            graph = self._placed(x, edges.layout(self.tasks.by, compare=not self.cached))
+            made[*like, self.weights.in_channels] = graph
+        return graph
 
     def _placed(self, x: Tensor, layout: DegreeLayout) -> InPlace:
         self._check_layout(x, layout)

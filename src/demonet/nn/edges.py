@@ -35,7 +35,7 @@ class _Sorted(NamedTuple):
 _SORTED: Any = WeakTensorKeyDictionary()  # by the tensor that was given, as long as it lives
 
 
-def _made_of(given: Tensor, index: Tensor, *, compare: bool) -> dict[Any, Any]:
+def made_of(given: Tensor, index: Tensor, *, compare: bool) -> dict[Any, Any]:
     """What was made of edges before: empty if the tensor is another one, or was changed.
 
     They are the same if the tensor is, and torch has counted no change of it. In main memory NumPy may have changed
@@ -67,7 +67,7 @@ library.define(
 
 
 def _kept_lists(edge_index: Tensor, sources: int, targets: int, forward: bool) -> tuple[Tensor, ...]:
-    made, key = _made_of(edge_index, edge_index, compare=True), (sources, targets, forward)
+    made, key = made_of(edge_index, edge_index, compare=True), (sources, targets, forward)
     if key not in made:
         with lasting():
             lists = neighbour_lists(edge_index if forward else edge_index.flip(0), sources, targets)
@@ -137,9 +137,9 @@ class Edges:
 
         Args:
             by: Which degree decides the task.
-            compare: As in :func:`_made_of`.
+            compare: As in :func:`made_of`.
         """
-        made, key = _made_of(self._given, self.index, compare=compare), (self._size[1], by, self._forward)
+        made, key = made_of(self._given, self.index, compare=compare), (self._size[1], by, self._forward)
         if key not in made:
             made[key] = DegreeLayout.from_edge_index(self.pairs, self._size[1], by=by)
         layout: DegreeLayout = made[key]
