@@ -206,10 +206,10 @@ class OpenTasks(DegreeTasks):
     """
 
     is_open = True
+    _original: tuple[OpenTasks, ...] = ()  # in a tuple, it is no submodule
 
     def __init__(self) -> None:
         super().__init__("buckets", [2**i for i in range(8)], max_degree=0)
-        self._original: tuple[OpenTasks, ...] = ()  # in a tuple, it is no submodule
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OpenTasks:
         copied = OpenTasks().to(self.boundaries.device).train(self.training)
