@@ -13,6 +13,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import select
 
+from demonet.checks import check_edge_index
 from demonet.degree.count import By, check_by, count_degree
 from demonet.degree.layout import DegreeLayout
 from demonet.errors import DemonetError
@@ -50,7 +51,9 @@ class AddDegree(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Attach the degrees."""
-        data.degree = count_degree(data.edge_index, int(data.num_nodes or 0), self.by)
+        num_nodes = int(data.num_nodes or 0)
+        check_edge_index(data.edge_index, num_nodes)
+        data.degree = count_degree(data.edge_index, num_nodes, self.by)
         return data
 
 

@@ -139,6 +139,7 @@ def test_degrees_of_any_number_type():
         (lambda: DegreeTasks.buckets([1.5, 2]), r"\[1.5, 2.0\]"),
         (lambda: DegreeTasks.buckets([1, 2], by="both"), "'both'"),
         (lambda: DegreeTasks.quantiles(torch.tensor([1, 2]), 0), "k=0"),
+        (lambda: DegreeTasks.quantiles([1, 2], 2), "list"),
         (lambda: DegreeTasks.log2(-1), "-1"),
         (lambda: DegreeTasks.exact([1, 2]), r"degrees\b.*\blist\b"),
         (lambda: DegreeTasks.exact(torch.tensor([1.0, 2.5])), r"degree\b.*\b2\.5"),

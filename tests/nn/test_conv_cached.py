@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 import demonet.nn.conv as module
-from demonet import DegreeLayout, DegreeTasks, DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DemonetError
 from demonet.degree.keep import Memo
 from demonet.nn.conv import transform_first
 from demonet.nn.edges import _SORTED, Edges
@@ -143,6 +143,21 @@ def test_layers_share_one_sort(built):
 
 
 @pytest.mark.parametrize("cached", [False, True])
+def test_a_steady_call_checks_nothing_again(monkeypatch, cached):
+    """Of its inputs; another layer, another width, and what was changed of a layer are noticed."""
+    checks, check, edges = [], module._check_sides, GRAPH.edge_index.clone()
+    monkeypatch.setattr(module, "_check_sides", lambda *given: checks.append(1) or check(*given))
+    first, second = (DEMOConv(-1, 4, scheme="scale", cached=cached).double() for _ in range(2))
+    for k in range(4):
+        first(features(20, 3, k), edges), second(features(20, 3, k), edges)
+    assert len(checks) == 2
+    with pytest.raises(DemonetError, match="5 feature columns"):
+        first(features(20, 5, 0), edges)
+    first.aggr, x = "mean", features(20, 3, 0)
+    torch.testing.assert_close(first(x, edges), first(x, edges.clone()))
+
+
+@pytest.mark.parametrize("cached", [False, True])
 def test_layers_by_different_degrees_sort_once_each(built, cached):
     edges, x = OTHER.edge_index.clone(), features(20, 3, 0)
     tasks = [DegreeTasks.log2(9, by=by) for by in ("in", "out")]
@@ -186,7 +201,7 @@ def test_sums_of_wide_attributes_are_kept_where_that_is_cheaper(columns, kept):
             torch.autograd.grad(out.sin().sum(), list(cached.parameters())),
             torch.autograd.grad(wanted.sin().sum(), list(plain.parameters())),
         )
-    assert (cached._sums._value is not None) == kept
+    assert (cached._sums.value is not None) == kept
 
 
 @pytest.mark.parametrize(
@@ -231,7 +246,7 @@ def test_nothing_is_kept_of_features_that_come_once():
     del x
     gc.collect()
     assert alive() is None
-    assert conv._sums._value is None
+    assert conv._sums.value is None
 
 
 def test_copies_and_files_hold_no_cache():
@@ -242,7 +257,7 @@ def test_copies_and_files_hold_no_cache():
     torch.save(conv, buffer)
     buffer.seek(0)
     for other in (copy.deepcopy(conv), torch.load(buffer, weights_only=False)):
-        assert other._sums._value is None
+        assert other._sums.value is None
         torch.testing.assert_close(other(x, GRAPH.edge_index), conv(x, GRAPH.edge_index))
 
 
@@ -283,3 +298,10 @@ def test_memo_asks_again_for_a_new_tensor_at_the_old_address():
     other = x.view(3)
     assert memo.get([other, None], lambda: calls.append(1) or len(calls)) == 2
     assert memo.get([other, x], lambda: calls.append(1) or len(calls)) == 3
+
+
+def test_memo_gives_each_of_two_threads_its_own():
+    memo, x, y = Memo(), torch.zeros(3), torch.ones(3)
+    assert memo.get([x], lambda: memo.get([y], lambda: "of y") and "of x") == "of x"  # the other thread asks meanwhile
+    assert memo.get([y], lambda: "of y") == "of y"
+    assert memo.get([x], lambda: "of x") == "of x"

@@ -66,6 +66,9 @@ CALLS = {
     "no edges": ((X, None), "edge_index.*NoneType"),
     "weights that are no tensor": ((X, GRAPH.edge_index, [1.0] * ARCS), "weights.*list"),
     "degrees that are no tensor": ((X, GRAPH.edge_index, None, [1] * 6), "degrees.*list"),
+    "degrees below zero": ((X, GRAPH.edge_index, None, torch.full((6,), -1)), r"degree of -1\b"),
+    "half degrees": ((X, GRAPH.edge_index, None, torch.full((6,), 2.5)), r"degree of 2\.5"),
+    "degrees that are not there": ((X, LAYOUT, None, torch.full((6,), torch.nan)), "degree of nan"),
     "size": ((X, GRAPH.edge_index, None, None, (9, 9)), r"\b6\b.*size=\(9, 9\)"),
 }
 
@@ -101,6 +104,12 @@ def test_what_a_layout_cannot_do():
 def test_matrices_of_an_open_width(scheme):
     with pytest.raises(DemonetError, match="in_channels=-1"):
         DEMOConv(-1, 4, TASKS, scheme=scheme).degree_weight(torch.tensor([1]))
+
+
+@pytest.mark.parametrize("degree", [torch.tensor([1, -2]), torch.ones(2, 1), [1, 2], 3])
+def test_matrices_of_what_is_no_degree(degree):
+    with pytest.raises(DemonetError, match="degree"):
+        DEMOConv(3, 4, TASKS).degree_weight(degree)
 
 
 @pytest.mark.parametrize("scheme", sorted(schemes.SCHEMES))

@@ -13,7 +13,7 @@ from torch_geometric.nn import GCNConv, GINConv, GraphConv, SAGEConv, to_hetero
 from torch_geometric.testing import assert_module
 from torch_geometric.utils import coalesce
 
-from demonet import DegreeLayout, DegreeTasks, DEMOConv, DemonetError
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DEMONet, DemonetError
 from demonet.nn import weights as schemes
 
 GRAPH = drawn_by_seed(20, 35, 0)
@@ -216,6 +216,22 @@ def test_to_hetero(scheme):
     assert {name: tuple(h.shape) for name, h in out.items()} == {"paper": (6, 4), "author": (4, 4)}
     sum(h.sum() for h in out.values()).backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("options", [{}, {"jk": "cat", "dropout": 0.5}])
+def test_the_model_to_hetero(options):
+    """As PyG's own models; each type of nodes has its degrees, or none."""
+    data = hetero()
+    model = to_hetero(DEMONet((-1, -1), 8, 2, 4, combine="add", **options), data.metadata()).eval()
+    out = model(data.x_dict, data.edge_index_dict)
+    assert {name: h.shape[1] for name, h in out.items()} == {"paper": 4, "author": 4}
+    for conv in model.modules():
+        if isinstance(conv, DEMOConv):
+            torch.nn.init.normal_(conv.weights.gamma, std=30)
+    before = model(data.x_dict, data.edge_index_dict)
+    degree = {name: torch.full((len(h),), 3) for name, h in data.x_dict.items()}
+    given = model(data.x_dict, data.edge_index_dict, degree=degree)
+    assert all(not torch.allclose(given[name], before[name]) for name in before)
 
 
 def test_copies_and_state_dicts(scheme):

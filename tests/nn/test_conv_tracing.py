@@ -6,7 +6,7 @@ from tests.reference.graphs import drawn_by_seed, features
 from torch.export import Dim
 
 import demonet.nn.edges
-from demonet import DegreeLayout, DegreeTasks, DEMOConv
+from demonet import DegreeLayout, DegreeTasks, DEMOConv, DemonetError
 
 SCHEMES = [
     ("weight", 256),
@@ -99,3 +99,11 @@ def test_an_exported_program_still_refuses_bad_arcs():
     program = torch.export.export(conv, (x, SMALL.edge_index), dynamic_shapes=shapes).module()
     with pytest.raises(ValueError, match=r"\b12\b.*edge_index\[1, 0\]"):
         program(x, torch.tensor([[0, 1], [12, 0]]))
+
+
+@pytest.mark.parametrize("scheme", ["scale", "weight"])
+def test_torch_jit_trace_is_refused(scheme):
+    """It would record the sorted edges of one graph as constants."""
+    conv = layer(scheme, 256).eval()
+    with torch.no_grad(), pytest.raises(DemonetError, match=r"torch\.jit\.trace.*torch\.export"):
+        torch.jit.trace(conv, (features(12, 3, 0, torch.float32), SMALL.edge_index))

@@ -93,6 +93,20 @@ def test_a_layer_refuses_the_state_of_other_tasks():
     other.load_state_dict({name: value for name, value in one.state_dict().items() if "tasks" not in name})
 
 
+def test_an_average_of_weights_made_before_the_first_call_is_of_the_same_function():
+    model = DEMONet(4, 8, 2, 5)
+    for conv in model.convs:
+        torch.nn.init.normal_(conv.weights.gamma, std=30)
+    average = torch.optim.swa_utils.AveragedModel(model)
+    model(X, EDGES)
+    average.update_parameters(model)
+    few = EDGES[:, ::5]
+    torch.testing.assert_close(average(X, few), model(X, few))
+    copied = copy.deepcopy(copy.deepcopy(DEMOConv(4, 8)))
+    copied(X, few)  # of what saw no graph: it takes its own
+    assert 0 < copied.tasks.max_degree < LARGEST
+
+
 def first_call(largest):
     """The largest degree that a layer takes."""
     edges = torch.stack([torch.arange(1, 1 + largest[dist.get_rank()]), torch.zeros(largest[dist.get_rank()]).long()])

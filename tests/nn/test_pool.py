@@ -70,6 +70,9 @@ def test_what_does_not_fit_is_refused_by_name(degrees, batch, named):
         (torch.ones(3, 2), torch.ones(3), torch.zeros(3, 1).long(), r"batch.*\[3, 1\]"),
         (torch.ones(3, 2), [1, 1, 1], None, "degrees.*list"),
         (torch.ones(3, 2), torch.ones(3), [0, 0, 0], "batch.*list"),
+        (torch.ones(3, 2), torch.ones(3), torch.zeros(3), "batch.*float32"),
+        (torch.ones(3, 2), torch.ones(3), torch.tensor([0, -1, 0]), "node 1.*-1"),
+        (torch.ones(3, 2), torch.tensor([1, -1, 1]), None, "degree of -1"),
     ],
 )
 def test_what_has_another_shape_or_is_no_tensor_is_refused(h, degree, batch, named):
@@ -115,3 +118,6 @@ def test_shapes_are_checked():
         LinearCrossEntropy(4, 3, class_weight=torch.ones(2))
     with pytest.raises(DemonetError, match="5 rows"):
         LinearCrossEntropy(4, 3).loss(torch.zeros(5, 4), torch.zeros(4).long())
+    for mask in (torch.tensor([1, 2]), torch.ones(5, 1).bool(), torch.ones(1).bool()):  # numbers of rows; two that fit
+        with pytest.raises(DemonetError, match="mask entries"):
+            LinearCrossEntropy(4, 3).loss(torch.zeros(5, 4), torch.zeros(5).long(), mask)

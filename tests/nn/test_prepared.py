@@ -54,6 +54,12 @@ def test_what_is_refused(name):
             wrong(model)
 
 
+@pytest.mark.parametrize("graph", [PATH.edge_index, LAYOUT], ids=["arcs", "layout"])
+def test_degrees_below_zero_are_refused(graph):
+    with pytest.raises(DemonetError, match="degree of -1"):
+        nodes()(x(), graph, degree=torch.tensor([1, 2, -1, 1]))
+
+
 BATCHES = {
     "short": ([0, 0, 1], 2, r"\b3\b.*batch\b.*\b4\b"),
     "long": ([0, 0, 1, 1, 1], 2, r"\b5\b.*batch\b.*\b4\b"),

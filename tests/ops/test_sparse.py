@@ -42,7 +42,7 @@ def test_reversed_lists_are_kept_for_the_same_rows_alone(monkeypatch):
         (expected,) = torch.autograd.grad((x.to_dense() @ matrix).square().sum(), matrix)
         torch.testing.assert_close(found, expected)
         assert len(sorted_so_often) == often
-    assert copy.deepcopy(kept)._value is None
+    assert copy.deepcopy(kept).value is None
 
 
 @given(index=st.lists(st.integers(0, 4), max_size=8), seed=seeds)

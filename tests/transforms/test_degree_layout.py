@@ -148,6 +148,9 @@ def test_degrees_are_attached():
     assert torch.equal(pair, count_degree(GRAPH.edge_index, 200, "pair"))
     with pytest.raises(DemonetError, match="by='both'"):
         AddDegree(by="both")
+    for wrong in (None, torch.tensor([[0], [7]]), torch.tensor([[0.5], [0.5]])):
+        with pytest.raises(DemonetError, match="edge_index"):
+            AddDegree()(Data(edge_index=wrong, num_nodes=3))
 
 
 @pytest.mark.skipif(not (typing.WITH_PYG_LIB or typing.WITH_TORCH_SPARSE), reason="NeighborLoader needs pyg-lib")

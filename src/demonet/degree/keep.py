@@ -61,13 +61,17 @@ class Memo(Generic[T]):
     """One result and the tensors that it was computed from, which are not kept alive.
 
     A tensor is the same if it is the same object, and :func:`changes` says so. Nothing is kept of tensors that were
-    made in inference mode. Copies and files of a memo are empty.
+    made in inference mode. Copies and files of a memo are empty. What is kept is replaced as a whole: several threads
+    may use a memo.
     """
 
     def __init__(self) -> None:
-        self._given: list[weakref.ref[Tensor]] = []
-        self._marks: list[Any] | None = None
-        self._value: T | None = None
+        self._kept: tuple[list[weakref.ref[Tensor]], list[Any], T | None] | None = None
+
+    @property
+    def value(self) -> T | None:
+        """What is kept now."""
+        return None if self._kept is None else self._kept[2]
 
     def get(
         self, given: list[Tensor | None], make: Callable[[], T], *, facts: Any = None, at_once: bool = True
@@ -90,15 +94,17 @@ class Memo(Generic[T]):
         counts = [changes(tensor) for tensor in there]
         if None in counts:
             return make() if at_once else None
-        marks = [facts, [tensor is None for tensor in given], counts]
-        if marks != self._marks or not all(ref() is tensor for ref, tensor in zip(self._given, there, strict=True)):
-            self._given, self._marks, self._value = [weakref.ref(tensor) for tensor in there], marks, None
+        marks, kept = [facts, [tensor is None for tensor in given], counts], self._kept
+        if kept is None or kept[1] != marks or any(ref() is not one for ref, one in zip(kept[0], there, strict=True)):
+            self._kept = kept = [weakref.ref(tensor) for tensor in there], marks, None
             if not at_once:
                 return None
-        if self._value is None:
+        refs, marks, value = kept
+        if value is None:
             with lasting():
-                self._value = make()
-        return self._value
+                value = make()
+            self._kept = refs, marks, value
+        return value
 
     def __deepcopy__(self, memo: dict[int, object]) -> Memo[T]:
         return Memo()

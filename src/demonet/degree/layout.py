@@ -17,6 +17,7 @@ from demonet.checks import check_edge_index
 from demonet.degree.count import By, check_by, count_degree
 from demonet.degree.keep import lasting
 from demonet.degree.lists import NeighbourLists, counting_sort, neighbour_lists
+from demonet.errors import DemonetError
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,8 @@ class DegreeLayout:
             by: Which degree decides the task, ``"in"``, ``"out"`` or ``"pair"``.
         """
         check_by(by)
+        if torch._C._get_tracing_state() is not None:
+            raise DemonetError("torch.jit.trace would keep this graph for all later calls", hint="use torch.export")
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
         check_edge_index(edge_index, num_nodes)

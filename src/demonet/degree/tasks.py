@@ -61,7 +61,7 @@ class DegreeTasks(nn.Module):
     @classmethod
     def exact(cls, degree: Tensor, *, by: By | None = None) -> DegreeTasks:
         """A task for each distinct degree (pairs are rows ``[n, 2]``), and a last slot for every other degree."""
-        by = _side(degree, by)
+        by = check_degree(degree, by)
         boundaries = torch.unique(_code(degree) if by == "pair" else degree.long())
         return cls("exact", boundaries, by=by, max_degree=_largest(degree))
 
@@ -87,12 +87,13 @@ class DegreeTasks(nn.Module):
         """At most ``k`` buckets that hold about equally many nodes; equal degrees stay together."""
         if k < 1:
             raise DemonetError(f"k={k} quantiles: at least 1 is needed")
+        by = check_degree(degree, by)
         ordered = degree.flatten().long().sort().values
         # The degree of the first node of each of the k equal shares; a share inside one degree merges into it.
         cuts = torch.div(torch.arange(1, k, device=ordered.device) * ordered.numel(), k, rounding_mode="floor")
         edges = torch.unique(ordered[cuts]) if ordered.numel() else ordered
         edges = edges[edges > ordered[0]] if edges.numel() else edges
-        return cls.buckets(edges, by=_side(degree, by), max_degree=_largest(degree))
+        return cls.buckets(edges, by=by, max_degree=_largest(degree))
 
     @classmethod
     def log2(cls, max_degree: int, *, by: By = "in") -> DegreeTasks:
@@ -200,16 +201,27 @@ class OpenTasks(DegreeTasks):
     What a layer without ``tasks`` uses. The number of tasks does not depend on the graph, so that a layer has its
     parameters from the start. Only schemes with splines read ``max_degree``: it is saved in a ``state_dict``, and
     ``reset_parameters`` forgets it. Where ``torch.distributed`` is initialised, the first call is made by all ranks,
-    and the largest degree of all their graphs counts.
+    and the largest degree of all their graphs counts. A deep copy made before the first call, as for an average of the
+    weights while they are trained, takes what the original took meanwhile.
     """
 
     is_open = True
+    _original: tuple[OpenTasks, ...] = ()  # in a tuple, it is no submodule
 
     def __init__(self) -> None:
         super().__init__("buckets", [2**i for i in range(8)], max_degree=0)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpenTasks:
+        copied = OpenTasks().to(self.boundaries.device).train(self.training)
+        copied._close(self.max_degree)
+        copied._original = (self, *self._original) if self.is_open else ()
+        return copied
+
     def see(self, degree: Tensor) -> None:
         """Take ``max_degree`` from these degrees, unless it is known."""
+        for original in self._original:
+            if self.is_open:
+                self._close(original.max_degree)
         if not self.is_open:
             return
         if torch.compiler.is_compiling():
@@ -221,6 +233,7 @@ class OpenTasks(DegreeTasks):
 
     def reset_parameters(self) -> None:
         """Take ``max_degree`` from the next graph."""
+        self._original = ()
         self._close(0)
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -243,8 +256,8 @@ def _code(degree: Tensor) -> Tensor:
     return degree[..., 0].long() * PAIR_BASE + degree[..., 1].long()
 
 
-def _side(degree: Tensor, by: By | None) -> By:
-    """``by`` as given, or as the shape of the degrees says."""
+def check_degree(degree: Tensor, by: By | None = None) -> By:
+    """Raise for anything but whole numbers of at least 0; ``by`` as given, or as their shape says."""
     if not isinstance(degree, Tensor):
         raise DemonetError(f"degrees are a {type(degree).__name__}, not a tensor")
     wrong = (degree != degree.long()) | (degree < 0)  # floats are allowed: PyG's ``degree`` returns them

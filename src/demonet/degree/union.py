@@ -157,8 +157,9 @@ def merged(layouts: Sequence[DegreeLayout]) -> DegreeLayout:
     global _last
     if not layouts or not all(isinstance(layout, DegreeLayout) for layout in layouts):
         raise DemonetError(f"a list of {len(layouts)} graphs", hint="pass an edge_index or the layouts of a batch")
-    if _last is not None and [ref() for ref in _last[0]] == list(layouts):
-        return _last[1]
+    last = _last  # another thread may replace it
+    if last is not None and [ref() for ref in last[0]] == list(layouts):
+        return last[1]
     edges, first = [], 0
     for layout in layouts:
         target = torch.repeat_interleave(layout.pointer.diff().long(), output_size=layout.num_edges)

@@ -17,11 +17,22 @@ from demonet.checks import check_edge_index
 from demonet.degree.count import count_degree
 from demonet.degree.keep import Memo, lasting
 from demonet.degree.layout import DegreeLayout
-from demonet.degree.tasks import DegreeTasks, OpenTasks
+from demonet.degree.tasks import DegreeTasks, OpenTasks, check_degree
 from demonet.degree.union import merged
 from demonet.errors import DemonetError
 from demonet.nn.dropout import Dropout
-from demonet.nn.edges import Block, Edges, Ends, Factors, InPlace, check_length, factors, in_place
+from demonet.nn.edges import (
+    Block,
+    Edges,
+    Ends,
+    Factors,
+    InPlace,
+    check_degrees,
+    check_length,
+    factors,
+    in_place,
+    made_of,
+)
 from demonet.nn.weights import make_weights
 from demonet.nn.weights.base import Removable
 from demonet.ops import Options, Weights, aggregate, backend, conv, grouped
@@ -260,7 +271,6 @@ class DEMOConv(MessagePassing):
         self.drop = Dropout(dropout)
         self._columns: Memo[Sequence[Tensor]] = Memo()
         self._sums: Memo[tuple[Tensor, Tensor]] = Memo()
-        self._graph: Memo[InPlace] = Memo()
         self._mixed_lists: Memo[tuple[Lists, Tensor]] = Memo()
         seed_width = out_channels // 2 if combine == "concat" else out_channels
         width = out_channels - seed_width if combine == "concat" else out_channels
@@ -291,6 +301,7 @@ class DEMOConv(MessagePassing):
             raise DemonetError(f"in_channels={self.in_channels} is still open", hint="call the layer once before")
         if self.tasks.is_open:
             raise DemonetError("the degree tasks are still open", hint="call the layer once before")
+        check_degree(degree, self.tasks.by)
         return self.weights.matrices(degree)
 
     def forward(
@@ -298,7 +309,7 @@ class DEMOConv(MessagePassing):
         x: Features,
         edge_index: Tensor | DegreeLayout | list[DegreeLayout] | Block,
         edge_weight: Tensor | None = None,
-        degree: Tensor | None = None,
+        degree: Tensor | tuple[Tensor | None, Tensor | None] | None = None,
         size: tuple[int, int] | None = None,
     ) -> Tensor:
         """One convolution.
@@ -311,16 +322,15 @@ class DEMOConv(MessagePassing):
             edge_weight: ``[m]`` weights in the sum, in the order of the ``edge_index``, also with a layout; the degree
                 still counts edges.
             degree: ``[n_target]`` (``[n_target, 2]`` for tasks by pair) degrees that choose the task, for sampled
-                neighbourhoods: those in the whole graph. Counted from the edges if not given.
+                neighbourhoods: those in the whole graph. Counted from the edges if not given. Of a pair ``(source,
+                target)``, as ``to_hetero`` passes it, the second is read.
             size: ``(n_source, n_target)``; read from ``x`` if not given.
         """
         activation = self.act or "none"
+        degree = degree[1] if isinstance(degree, tuple) else degree
         if size is None and self._is_plain_call(x, edge_index) and self._needs_no_groups(x, degree, edge_weight):
             assert isinstance(edge_index, Tensor)
-            plain, seen = (x, edge_index), (x.shape, x.dtype, x.device)
-            graph = self._graph.get([edge_index], lambda: self._checked_graph(*plain), facts=seen)
-            assert graph is not None
-            return self._in_place(x, graph, activation)
+            return self._in_place(x, self._graph_of(x, edge_index), activation)
         source, target = x if isinstance(x, (tuple, list)) and len(x) == 2 else (x, x)
         _check_sides(source, target, size)
         self._materialize(source, target)
@@ -344,14 +354,16 @@ class DEMOConv(MessagePassing):
                 if degree is None and self.tasks.by != "in" and target is not source:
                     raise DemonetError(f"tasks by {self.tasks.by!r} degree in a bipartite graph", hint="pass degree=")
                 neighbours = self._edges_to_sum(source, target, edges)
-                degree = count_degree(edges.pairs, num_targets, self.tasks.by) if degree is None else degree
-                self._check_degree(degree, num_targets)
+                if degree is None:
+                    degree = count_degree(edges.pairs, num_targets, self.tasks.by)
+                else:
+                    check_degrees(degree, num_targets, self.tasks.by)
                 return self.convolve(target, degree, neighbours, activation)
             layout, edge_weight = edges.layout(self.tasks.by, compare=not self.cached), edges.weight
         if self._needs_no_groups(source, degree, edge_weight):
             return self._in_place(source, self._placed(source, layout), activation)
         if degree is not None:
-            self._check_degree(degree, num_targets)
+            check_degrees(degree, num_targets, self.tasks.by)
             rows, degree = _enter(source, layout), layout.enter(degree)
             return layout.leave(self.convolve(rows, degree, self.neighbours(rows, layout, edge_weight), activation))
         rows, sums = self._constant_part(source, layout, edge_weight) or (_enter(source, layout), None)
@@ -371,17 +383,21 @@ class DEMOConv(MessagePassing):
         return not (backend.tracing() or self.passes_messages)
 
     def _is_plain_call(self, x: Features, edge_index: Any) -> TypeGuard[Tensor]:
-        """Whether x and an ``edge_index`` are plain tensors that need not be compared with those of earlier calls."""
-        if type(x) is not Tensor or type(edge_index) is not Tensor or edge_index.layout != torch.strided:
-            return False
-        return (self.cached or not edge_index.is_cpu) and not is_sparse(x)
+        """Whether x and an ``edge_index`` are plain tensors."""
+        return type(x) is Tensor and type(edge_index) is Tensor and edge_index.layout == x.layout == torch.strided
 
-    def _checked_graph(self, x: Tensor, edge_index: Tensor) -> InPlace:
-        """The graph of an ``edge_index`` for :meth:`_in_place`; checks that hold for all later calls are made here."""
-        _check_sides(x, x, None)
-        self._materialize(x, x)
-        edges = Edges(edge_index, None, (x.size(0), x.size(0)), self.flow)
-        return self._placed(x, edges.layout(self.tasks.by, compare=not self.cached))
+    def _graph_of(self, x: Tensor, edge_index: Tensor) -> InPlace:
+        """The graph of a plain ``edge_index`` for :meth:`_in_place`; checks are made once for all layers like this."""
+        made = made_of(edge_index, edge_index, compare=not self.cached)
+        like = self.flow, self.tasks.by, self.aggr, self.combine, x.dtype, x.shape
+        graph: InPlace | None = made.get((*like, self.weights.in_channels))
+        if graph is None:
+            _check_sides(x, x, None)
+            self._materialize(x, x)
+            edges = Edges(edge_index, None, (x.size(0), x.size(0)), self.flow)
+            graph = self._placed(x, edges.layout(self.tasks.by, compare=not self.cached))
+            made[*like, self.weights.in_channels] = graph
+        return graph
 
     def _placed(self, x: Tensor, layout: DegreeLayout) -> InPlace:
         self._check_layout(x, layout)
@@ -416,9 +432,6 @@ class DEMOConv(MessagePassing):
         if x.size(0) == 0 or self.drop.source is not None:
             return False
         return backend.eager(x, matrix) and not torch.is_autocast_enabled(x.device.type)
-
-    def _check_degree(self, degree: Tensor, count: int) -> None:
-        check_length("degrees", "node", degree, count, dim=2 if self.tasks.by == "pair" else 1)
 
     def _constant_part(
         self, x: Tensor, layout: DegreeLayout, edge_weight: Tensor | None

@@ -16,6 +16,7 @@ from demonet.checks import check_edge_index
 from demonet.degree.count import By
 from demonet.degree.keep import changes, lasting
 from demonet.degree.layout import DegreeLayout
+from demonet.degree.tasks import check_degree
 from demonet.errors import DemonetError
 from demonet.ops import aggregate, backend, neighbour_lists
 from demonet.ops.library import library, ops, reversed_lists
@@ -34,7 +35,7 @@ class _Sorted(NamedTuple):
 _SORTED: Any = WeakTensorKeyDictionary()  # by the tensor that was given, as long as it lives
 
 
-def _made_of(given: Tensor, index: Tensor, *, compare: bool) -> dict[Any, Any]:
+def made_of(given: Tensor, index: Tensor, *, compare: bool) -> dict[Any, Any]:
     """What was made of edges before: empty if the tensor is another one, or was changed.
 
     They are the same if the tensor is, and torch has counted no change of it. In main memory NumPy may have changed
@@ -66,7 +67,7 @@ library.define(
 
 
 def _kept_lists(edge_index: Tensor, sources: int, targets: int, forward: bool) -> tuple[Tensor, ...]:
-    made, key = _made_of(edge_index, edge_index, compare=True), (sources, targets, forward)
+    made, key = made_of(edge_index, edge_index, compare=True), (sources, targets, forward)
     if key not in made:
         with lasting():
             lists = neighbour_lists(edge_index if forward else edge_index.flip(0), sources, targets)
@@ -136,9 +137,9 @@ class Edges:
 
         Args:
             by: Which degree decides the task.
-            compare: As in :func:`_made_of`.
+            compare: As in :func:`made_of`.
         """
-        made, key = _made_of(self._given, self.index, compare=compare), (self._size[1], by, self._forward)
+        made, key = made_of(self._given, self.index, compare=compare), (self._size[1], by, self._forward)
         if key not in made:
             made[key] = DegreeLayout.from_edge_index(self.pairs, self._size[1], by=by)
         layout: DegreeLayout = made[key]
@@ -376,6 +377,13 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
 def _inverse_root(total: Tensor) -> Tensor:
     """``1 / sqrt(total)``, zero where that is not positive."""
     return torch.where(total > 0, total, 1).rsqrt() * (total > 0)
+
+
+def check_degrees(degree: Tensor, count: int, by: By) -> None:
+    """Raise for anything but a degree of every node. Those on a GPU are not read: nothing waits for it."""
+    check_length("degrees", "node", degree, count, dim=2 if by == "pair" else 1)
+    if degree.is_cpu and not (backend.tracing() or backend.mapped()):
+        check_degree(degree, by)
 
 
 def check_length(name: str, what: str, values: Tensor, count: int, dim: int = 1) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from demonet.errors import DemonetError
+from demonet.nn.edges import check_length
 from demonet.ops import linear_cross_entropy
 
 
@@ -48,6 +49,8 @@ class LinearCrossEntropy(nn.Linear):
         """
         if target.shape != (h.size(0),):
             raise DemonetError(f"targets of shape {list(target.shape)} for {h.size(0)} rows", hint="one for each row")
+        if mask is not None:
+            check_length("mask entries", "row", mask, h.size(0))
         share = (target >= 0).to(torch.promote_types(h.dtype, torch.float32))
         target = target.clamp(min=0)
         for factor in (mask, None if self.class_weight is None else self.class_weight[target]):

@@ -423,6 +423,16 @@ class GraphDEMONet(DegreeNetwork):
         return read_out(ReadOut(batch, task, num_graphs, num_tasks, total=pooling == "sum+degree"), levels)
 
 
+def _first_rows(values: Any, h: Any) -> Any:
+    """As many of the values as there are rows, or None; in pairs those of sources and of targets."""
+    if isinstance(h, tuple):
+        return tuple(map(_first_rows, values, h))
+    return None if values is None else values[: h.size(0)]
+
+
+torch.fx.wrap("_first_rows")  # one step for `to_hetero`, which traces the model and passes pairs
+
+
 class DEMONet(BasicGNN):
     r"""Degree-specific convolutions (:class:`DEMOConv`) with the interface of :class:`torch_geometric.nn.models.GCN`.
 
@@ -514,7 +524,7 @@ class DEMONet(BasicGNN):
         for k, (block, norm) in enumerate(zip(blocks, self.norms, strict=True)):
             if num_sampled_nodes_per_hop is not None:  # PyG leaves out nodes that no later layer reads: the last ones
                 h, edge_index, edge_weight = self._trim(k, *hops, h, edge_index, edge_weight)
-            known = None if degree is None else degree[: h.size(0)]
+            known = _first_rows(degree, h)
             edges = (edge_index, edge_weight, known) if block is None else (block,)
             step = partial(self._step, number=k, edges=edges, batch=(batch, batch_size))
             h = recomputed(step, h, norm, generators=True) if self.recompute else step(h)

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
-from demonet.nn.edges import check_length
-from demonet.ops import degree_pool
+from demonet.nn.edges import check_degrees, check_length
+from demonet.nn.prepared import check_batch
+from demonet.ops import backend, degree_pool
 
 
 class DegreePooling(nn.Module):
@@ -51,8 +52,10 @@ class DegreePooling(nn.Module):
         if batch is None:
             batch, num_graphs = torch.zeros(h.size(0), dtype=torch.long, device=h.device), num_graphs or 1
         check_length("representations", "node", h, h.size(0), dim=2)
-        check_length("degrees", "node", degree, h.size(0), dim=2 if self.tasks.by == "pair" else 1)
+        check_degrees(degree, h.size(0), self.tasks.by)
         check_length("batch entries", "node", batch, h.size(0))
+        if batch.is_cpu and not backend.tracing():  # nothing waits for a GPU
+            check_batch(batch, h.size(0), num_graphs)
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         return degree_pool(h, self.tasks(degree), batch, self.tasks.num_tasks, num_graphs, self.mode)

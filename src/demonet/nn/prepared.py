@@ -16,6 +16,7 @@ from demonet.degree.layout import DegreeLayout
 from demonet.degree.union import LayoutUnion, merged
 from demonet.errors import DemonetError
 from demonet.nn.conv import DEMOConv
+from demonet.nn.edges import check_degrees, check_length
 from demonet.ops import backend
 from demonet.ops.backend import is_sparse
 from demonet.ops.sparse import sparse_rows
@@ -150,7 +151,7 @@ def prepare(
         check_edge_index(edge_index, x.size(0))
         layout = DegreeLayout.from_edge_index(edge_index, x.size(0), by=conv.tasks.by)
     if batch is not None:
-        _check_batch(batch, x.size(0), num_graphs)
+        check_batch(batch, x.size(0), num_graphs)
     given = layer_input(x, layout, edge_weight, batch, num_graphs)
     neighbourhood = conv.neighbourhood(given.x, layout.sorted(), edge_weight) if sums else None
     return GraphInput(given.x, layout, neighbourhood, edge_weight, given.batch, given.graphs()[1])
@@ -182,12 +183,14 @@ def layer_input(
     if not backend.tracing():
         check_features(x, x.size(0))
         if batch is not None:
-            _check_batch(batch, x.size(0), num_graphs)
+            check_batch(batch, x.size(0), num_graphs)
     if not isinstance(edge_index, DegreeLayout):
         return LayerInput(x, edge_index, edge_weight, None, None, batch, num_graphs, degree)
-    for name, values in (("rows of features", x), ("batch entries", batch), ("degrees", degree)):
+    for name, values in (("rows of features", x), ("batch entries", batch)):
         if values is not None and values.size(0) != edge_index.num_nodes:
             raise DemonetError(f"{values.size(0)} {name} for a layout of {edge_index.num_nodes} nodes")
+    if degree is not None:
+        check_degrees(degree, edge_index.num_nodes, edge_index.by)
     rows = sparse_rows(x, edge_index.order) if is_sparse(x) else edge_index.enter(x)
     batch = None if batch is None else edge_index.enter(batch)
     degree = None if degree is None else edge_index.enter(degree)
@@ -206,12 +209,11 @@ def _as_edges(
     return target_source.flip(0), values
 
 
-def _check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:
+def check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:
     """Raise for anything but a graph number for each node."""
-    if batch.dim() != 1 or batch.is_floating_point():
-        raise DemonetError(f"batch is {list(batch.shape)} of {batch.dtype}, not an integer for each node")
-    if batch.numel() != num_nodes:
-        raise DemonetError(f"{batch.numel()} batch entries for {num_nodes} nodes", hint="one for each node")
+    check_length("batch entries", "node", batch, num_nodes)
+    if batch.is_floating_point():
+        raise DemonetError(f"batch is of {batch.dtype}, not an integer for each node")
     outside = batch < 0 if num_graphs is None else (batch < 0) | (batch >= num_graphs)
     if bool(outside.any()):
         node = int(outside.nonzero()[0])

@@ -122,7 +122,7 @@ def eager(x: Tensor, *others: Tensor) -> bool:
     """
     if tracing() or mapped() or family(x) == "reference":
         return False
-    return {type(x), *map(type, others)} <= _PLAIN_TYPES
+    return _PLAIN_TYPES.issuperset(map(type, (x, *others)))
 
 
 def direct(*tensors: Tensor) -> bool:
