@@ -6,10 +6,10 @@
 A row is a set, a split and a way to calibrate. With `--model auto` it is the average of the refitted members, by the
 items that the weights were chosen on; with `network` or `kernel` the model that was fitted on the training part, by the
 validation part. `average` is none, `ensemble` what the ensemble does. `judged` is the number of these items, and `ap`
-the average precision of the rarer of two classes. Sets whose name ends in a number have so many validation items; more than the
-training items are judged by cross-validation over both. The first split of cora and citeseer is the public one, 0. The
-calibration error is the mean distance, over 15 bins, between the probability of the predicted class and how often it is
-right.
+the average precision of the rarer of two classes. Sets whose name ends in a number have so many validation items; more
+than the training items are judged by cross-validation over both. The first split of cora and citeseer is the public
+one, 0. The calibration error is the mean distance, over 15 bins, between the probability of the predicted class and how
+often it is right.
 """
 
 from __future__ import annotations

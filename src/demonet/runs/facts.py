@@ -255,12 +255,12 @@ class RunFacts:
             )
             found.append(f"{told} class, so accuracy would say little.")
         if run.decision:
-            least = metrics["decision"].get("thresholds")
+            least, which = metrics["decision"].get("thresholds"), self.positive or 0
             if run.task == "multilabel":
                 ends = f"{shown(min(run.decision))} to {shown(max(run.decision))}"
                 rule = f"each label is predicted from a probability of its own on ({ends})"
             elif least:
-                rule = f"“{run.class_names[1]}” is predicted from a probability of {shown(least[-1])} on"
+                rule = f"“{run.class_names[which]}” is predicted from a probability of {shown(least[which])} on"
             else:
                 rule = f"probabilities times factors from {shown(min(run.decision))} to 1, of which the largest counts"
             found.append(f"Predictions are made for {run.metric.title}: {rule}, as chosen on validation {run.kind}.")
@@ -292,7 +292,9 @@ class RunFacts:
         else:
             which, how = "", f"a temperature of {made['temperature']:.2f}"
             if made["method"] == "bias":
-                how += f" and {math.exp(made['bias']):.2f} times the odds of “{run.class_names[1]}”"
+                which = self.positive or 0
+                odds = math.exp(made["bias"] if which else -made["bias"])
+                how += f" and {odds:.2f} times the odds of “{run.class_names[which]}”"
         return (
             f"Probabilities{which} were calibrated on validation {run.kind} by {how}: log-loss {after:.3f} instead of "
             f"{before:.3f} there, by cross-validation."

@@ -79,6 +79,8 @@ class Plan:
         if self.model == "network":
             options |= {name: getattr(settings, name) for name in ("preset", "layers", "scheme", "metric")}
             options["epochs"] = self.epochs
+        elif self.model == "kernel" and self.metric.needs_decision:
+            options["metric"] = settings.metric
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
             if self.model == "network":
