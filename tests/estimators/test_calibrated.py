@@ -25,7 +25,7 @@ def fitted(options, monkeypatch):
         return FLAT
 
     monkeypatch.setattr(models, "calibrate", calibrate)
-    data = words()
+    data = words(motifs=16)
     split = fractions(data.y, (0.5, 0.5, 0.0), 0, stratified=True)
     return DEMONetClassifier(**options).fit_split(data, split), data, split, asked
 
@@ -62,7 +62,7 @@ def test_a_kernel_machine_without_validation_items_is_that_of_its_link():
 
 def test_thresholds_of_a_kernel_machine_are_those_of_validation_items():
     """They are chosen by the machine of the training part: the other one has seen these items."""
-    data = words()
+    data = words(motifs=16)
     classifier = DEMONetClassifier(model="kernel", metric="macro-f1", validation_fraction=0.5).fit(data)
     val, strict = classifier.split_.val.numpy(), classifier.fitted_.model.strict
     chosen = METRICS["macro-f1"].choose_decision(strict.outputs(data, val), data.y.numpy()[val])

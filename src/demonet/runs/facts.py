@@ -220,9 +220,9 @@ class RunFacts:
             name = self._better.name
             found.append(f"Do not act on it yet: “{name}”, a simple baseline, is as good. More labels may help.")
         if waiting:
-            several = self.run.task == "multilabel"
+            several, counted = self.run.task == "multilabel", f"{waiting:,} {what if waiting > 1 else what[:-1]}"
             how = "Choose a label, begin at the top of its list" if several else "Begin at the top of the list"
-            found.append(f"{how}: it has the {waiting:,} {what} without a label, in order.")
+            found.append(f"{how}: it has the {counted} without a label, in order.")
         else:
             found.append(f"Every {what.removesuffix('s')} has a label: `demonet predict RUN EDGES` predicts others.")
         if self.positive is not None or self.run.task == "multilabel":
@@ -292,9 +292,8 @@ class RunFacts:
         else:
             which, how = "", f"a temperature of {made['temperature']:.2f}"
             if made["method"] == "bias":
-                which = self.positive or 0
-                odds = math.exp(made["bias"] if which else -made["bias"])
-                how += f" and {odds:.2f} times the odds of “{run.class_names[which]}”"
+                odds = math.exp(made["bias"] if self.positive else -made["bias"])
+                how += f" and {odds:.2f} times the odds of “{run.class_names[self.positive or 0]}”"
         return (
             f"Probabilities{which} were calibrated on validation {run.kind} by {how}: log-loss {after:.3f} instead of "
             f"{before:.3f} there, by cross-validation."
@@ -482,10 +481,10 @@ def percent(share: float) -> str:
 def signed(value: float) -> str:
     """A difference with its sign.
 
-    >>> signed(0.01234), signed(-0.0001)
-    ('+0.012', '+0.000')
+    >>> signed(0.01234), signed(-0.0001), signed(-26972.754)
+    ('+0.012', '+0.000', '-26,973')
     """
-    return f"{round(value, 3) + 0.0:+.3f}"
+    return f"{'-' if value < 0 else '+'}{shown(abs(value))}" if abs(value) >= 1000 else f"{round(value, 3) + 0.0:+.3f}"
 
 
 def interval_text(bounds: list[float] | None) -> str:
