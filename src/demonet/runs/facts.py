@@ -243,7 +243,8 @@ class RunFacts:
         """Class weights, why this metric, what predictions are made by, and how probabilities were calibrated."""
         run, metrics, found = self.run, self.run.metrics, []
         if run.task == "regress":
-            return []
+            means = f"{run.metric.title} is the mean over {len(run.class_names)} targets, each in its own units"
+            return [] if len(run.class_names) == 1 or run.metric.name == "r2" else [f"{means}; R² has no units."]
         if (run.config.get("estimator") or {}).get("class_weight"):
             found.append(
                 "Class weights: all classes count the same in fits and in losses on validation, however rare they are. "
