@@ -287,7 +287,8 @@ class RunFacts:
         )
         if run.task == "multilabel":
             low, high = (bound(one["temperature"] for one in moved) for bound in (min, max))
-            which, how = f" of {len(moved):,} of {len(ways):,} labels", f"temperatures of {low:.2f} to {high:.2f}"
+            how = f"temperatures of {low:.2f} to {high:.2f}" if len(moved) > 1 else f"a temperature of {low:.2f}"
+            which = f" of {len(moved):,} of {len(ways):,} labels"
             if any(one["method"] == "bias" for one in moved):
                 how += " and a factor of the odds"
         else:
