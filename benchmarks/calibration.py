@@ -1,14 +1,15 @@
-"""Probabilities of the ensemble as averaged, and calibrated: log-loss, calibration error and accuracy on test items.
+"""Probabilities of a model as they are, and calibrated: log-loss, calibration error and accuracy on test items.
 
-    python benchmarks/calibration.py [--sets roles-60 ...] [--first 5000] [--splits 2] [--folder ../shared/data/public]
-        [--out benchmarks/results/calibration.csv] [--work FOLDER]
+    python benchmarks/calibration.py [--model auto] [--sets roles-60 ...] [--first 5000] [--splits 2]
+        [--folder ../shared/data/public] [--out benchmarks/results/calibration.csv] [--work FOLDER]
 
-A row is a set, a split and a way to calibrate the average of the refitted members by the items that the weights were
-chosen on: `average` is none, `ensemble` what the ensemble does. `judged` is their number, and `ap` the average
-precision of the rarer of two classes. Sets whose name ends in a number have so many validation items; more than the
-training items are judged by cross-validation over both. The first split of cora and citeseer is the public one, 0. The
-calibration error is the mean distance, over 15 bins, between the probability of the predicted class and how often it is
-right.
+A row is a set, a split and a way to calibrate. With `--model auto` it is the average of the refitted members, by the
+items that the weights were chosen on; with `network` or `kernel` the model that was fitted on the training part, by the
+validation part. `average` is none, `ensemble` what the ensemble does. `judged` is the number of these items, and `ap`
+the average precision of the rarer of two classes. Sets whose name ends in a number have so many validation items; more
+than the training items are judged by cross-validation over both. The first split of cora and citeseer is the public
+one, 0. The calibration error is the mean distance, over 15 bins, between the probability of the predicted class and how
+often it is right.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,9 @@ from demonet.data.splits import Split, fractions
 from demonet.data.synthetic import flip_graph, role_graph, small_graphs
 from demonet.ensemble import Ensemble
 from demonet.ensemble.calibration import Calibration
+from demonet.estimators import DEMONetClassifier, DEMONetGraphClassifier
+from demonet.estimators.core import fit_checked
+from demonet.estimators.models import KernelModel, NetworkModel
 from demonet.methods.selection import item_losses
 
 Array = NDArray[Any]
@@ -74,6 +80,16 @@ def averages(number: int, data: Any, y: Array, split: Split) -> dict[str, Array]
     average = np.tensordot(found.weights, np.stack(found.fitted_member_outputs), 1)
     test, items = split.test.numpy(), found.judged_items
     return {"judged": judged, "y": y[items], "average": average[test], "tested": y[test]}
+
+
+def single(model: str, number: int, data: Any, y: Array, split: Split) -> dict[str, Array]:
+    """The same of one model, fitted on the training part; a network also chooses its epoch on the validation part."""
+    kind = DEMONetClassifier if isinstance(data, Data) else DEMONetGraphClassifier
+    used = split if model == "network" else replace(split, val=split.val[:0])
+    fitted = fit_checked(kind(model=model, random_state=number), data, used, np.arange(y.max() + 1)).model
+    assert isinstance(fitted, NetworkModel | KernelModel)
+    outputs, val, test = fitted.outputs(data), split.val.numpy(), split.test.numpy()
+    return {"judged": outputs[val], "y": y[val], "average": outputs[test], "tested": y[test]}
 
 
 def measure(name: str, number: int, judged: Array, y: Array, average: Array, tested: Array) -> list[dict[str, Any]]:
@@ -139,6 +155,7 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("../shared/data/public"))
+    parser.add_argument("--model", choices=("auto", "kernel", "network"), default="auto")
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--first", type=int, default=5000)
     parser.add_argument("--splits", type=int, default=2)
@@ -161,7 +178,8 @@ def main() -> None:
         for seed in [0, *seeds[:-1]] if name in ("cora", "citeseer") else seeds:
             kept = None if options.work is None else options.work / f"{name}-{seed}.npz"
             if kept is None or not kept.exists():
-                found = averages(seed, *made[name](seed))
+                fit = averages if options.model == "auto" else partial(single, options.model)
+                found = fit(seed, *made[name](seed))
                 if kept is not None:
                     np.savez(kept, **found)
             else:

@@ -10,7 +10,7 @@ from safetensors.torch import load as load_arrays
 from safetensors.torch import save as save_arrays
 from tests.kernels.graphs import graph, star
 
-from demonet.closedform.link import Link
+from demonet.closedform.link import LabelLink, Link
 from demonet.closedform.machine import KernelMachine
 from demonet.closedform.nodes import NodeInputs, NodeSetting
 from demonet.closedform.pooled import GraphInputs, GraphSetting
@@ -227,6 +227,22 @@ def test_the_degree_pays_where_the_rule_flips_with_it_and_not_where_it_does_not(
     assert effect.gain["shuffled"]["loss"][2] < 0
     plain = KernelMachine(members=3).fit(data, rows, flipped(data, flip=False)[:200]).degree_effect()
     assert abs(plain.gain["none"]["accuracy"][0]) < 0.05
+
+
+def test_the_effect_on_labels_is_told_by_the_log_loss_of_those_that_are_known():
+    data, rows = random_graph(400, columns=2), np.arange(200)
+    flips = flipped(data)[:200].astype(float)
+    labels = np.stack([flips, 1 - flips], 1)
+    labels[::4, 1] = 0.5  # unknown
+    machine = KernelMachine("regression", members=3).fit(data, rows, labels)
+    effect = machine.degree_effect(labels=True)
+    assert not effect.regression
+    assert effect.accuracy["degree"] > 0.85 > max(effect.accuracy["none"], effect.accuracy["shuffled"])
+    values = machine.values(machine.left_out_)
+    found = LabelLink.fit(values, labels).probabilities(values)
+    losses = -np.log(np.where(labels == 1, found, 1 - found))
+    expected = [losses[i, labels[i] != 0.5].mean() for i in rows]
+    assert effect.loss["degree"] == pytest.approx(np.mean(expected))
 
 
 def test_without_the_degree_no_member_has_a_degree_term():

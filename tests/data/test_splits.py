@@ -61,11 +61,17 @@ def test_seeds_decide():
     assert len({thirds(y, seed).hash for seed in range(20)}) == 20
 
 
-def test_a_class_that_cannot_be_in_training_is_named(refuses):
+def test_more_classes_than_training_items_are_no_error(refuses):
     y = torch.zeros(100, dtype=torch.int64)
     y[:50] = torch.arange(1, 51)
-    refuses(lambda: fractions(y, (0.1, 0.2, 0.7), 0), "class 1 ", "10 training items", "stratified=True")
-    refuses(lambda: fractions(y, (0.1, 0.2, 0.7), 0, stratified=True), "class 1 ", "10 training items")
+    stratified = fractions(y, (0.1, 0.2, 0.7), 0, stratified=True)
+    assert y[stratified.train].unique().numel() == 10
+    for split in (stratified, fractions(y, (0.1, 0.2, 0.7), 0)):
+        check_split(split, y)
+        assert len(split.train) == 10
+        assert torch.equal(everyone(split), torch.arange(100))
+    y = torch.tensor([0, 0, 1, 1])
+    refuses(lambda: fractions(y, (0.25, 0.25, 0.5), 0, stratified=True), "1 training item", "1 of 2 classes")
     refuses(lambda: thirds(torch.full((5,), -1), 0), "label")
 
 

@@ -10,6 +10,7 @@ import torch
 from demonet import DEMONetClassifier, DemonetError, DEMONetGraphClassifier, DEMONetRegressor
 from demonet.data.synthetic import power_law, role_graph, small_graphs, uniform_random
 from demonet.degree.count import count_degree
+from demonet.ensemble.calibration import Calibration, LabelCalibration
 
 
 def labelled(attributes):
@@ -35,6 +36,7 @@ def run(path, *inputs, output="probabilities"):
 )
 def test_nodes_on_another_graph(tmp_path, preset, scheme, attributes):
     classifier = DEMONetClassifier(preset=preset, scheme=scheme, model="network", epochs=3).fit(labelled(attributes))
+    classifier.fitted_.model.calibration = Calibration("temperature", 2.0, 0.0, 0.1)
     classifier.to_onnx(tmp_path / "model.onnx")
     for other in (labelled(attributes), uniform_random(37, 90, seed=4)):
         if attributes and other.x is None:
@@ -64,6 +66,9 @@ def test_numbers_and_several_labels(tmp_path):
     numbers, tags = np.stack([100 + 10 * degree, -degree], 1).astype(float), np.stack([degree > 2, degree > 4], 1)
     for kind, y, output in ((DEMONetRegressor, numbers, "values"), (DEMONetClassifier, tags * 1, "probabilities")):
         fitted = kind(graph=data, model="network", epochs=3, hidden=8).fit(range(60), y)
+        if output == "probabilities":
+            ways = Calibration("bias", 0.5, 1.5, 0.2), Calibration()
+            fitted.fitted_.model.calibration = LabelCalibration(ways)
         fitted.to_onnx(tmp_path / "model.onnx")
         x = fitted.features_.transform(data).numpy()
         found, facts = run(tmp_path / "model.onnx", x, data.edge_index.numpy(), output=output)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from demonet.data.rows import to_torch
+from demonet.estimators.explain import fitted_reasons
 from demonet.estimators.reasons import Column, _apart, columns_of, explain_items, shuffles
 
 
@@ -39,7 +42,9 @@ def by_hand(data: Data) -> np.ndarray:
 def test_every_effect_is_the_difference_that_the_thing_makes(sparse):
     data = graph(sparse)
     rows = [11, 16, 20, 33, 5]
-    found = explain_items(of_rows(by_hand), data, rows, [1] * 5, known=KNOWN, labels=["yes"] * 34, most=40)
+    found = explain_items(
+        of_rows(by_hand), data, rows, [1] * 5, known=KNOWN, labels=lambda item, output: "yes", most=40
+    )
     x = data.x.to_dense().numpy()
     usual = np.zeros(3) if sparse else np.median(x, axis=0)
     for row, reasons in zip(rows, found, strict=True):
@@ -55,6 +60,28 @@ def test_every_effect_is_the_difference_that_the_thing_makes(sparse):
         assert effects == pytest.approx({key: value for key, value in expected.items() if value})
         assert [abs(reason.effect) for reason in reasons] == sorted(map(abs, effects.values()), reverse=True)
         assert {reason.value for reason in reasons if reason.kind == "label"} <= {"yes"}
+
+
+def test_each_output_has_effects_and_known_numbers_of_its_own():
+    """Beside a price, what moved a number of rooms counted as nothing, and a neighbour's both numbers were told."""
+    data, table = graph(False), np.stack([np.arange(34) * 1e9, np.arange(34) * 1e-3], 1)
+    table[KNOWN < 0] = np.nan
+
+    def outputs(items: Data) -> np.ndarray:
+        known = items.get("known_targets", torch.from_numpy(table)).nan_to_num().numpy()
+        return items.x.numpy()[:, :1] * np.array([1e9, 1e-3]) + known.sum(0)
+
+    fitted = SimpleNamespace(
+        model=SimpleNamespace(outputs=of_rows(outputs), known_targets=lambda items: table),
+        objective=SimpleNamespace(task="regress"),
+        classes=None,
+    )
+    for output in (0, 1):
+        (found,) = fitted_reasons(fitted, data, [33], [output])
+        assert "column 1" in {reason.name for reason in found}
+        told = {reason.name: reason.value for reason in found if reason.kind == "label"}
+        assert told == {name: table[int(name), output] for name in told}
+        assert told
 
 
 def test_few_predictions_for_many_items_that_are_apart():

@@ -339,6 +339,18 @@ def test_what_labels_are_predicted_from_and_how_they_were_calibrated(make_labels
     assert section(run_page(run), "Label by label").rows[0][-1] == 0.25
 
 
+@pytest.mark.parametrize("rare", [0, 1])
+def test_thresholds_and_odds_are_those_of_the_rarer_class(make_run, rare):
+    run = make_run(classes=2, y=np.where(np.arange(60) % 5 == 0, rare, 1 - rare))
+    run.metrics["decision"] = {"thresholds": [0.2, 0.8], "factors": [1.0, 0.25]}
+    losses = {"none": 0.6, "temperature": 0.5, "bias": 0.4}
+    run.metrics["calibration"] = {"method": "bias", "temperature": 1.5, "bias": math.log(4), "losses": losses}
+    first, second = RunFacts(run).decisions[-2:]
+    name = f"“{run.class_names[rare]}”"
+    assert f"{name} is predicted from a probability of {(0.2, 0.8)[rare]:.3f}" in first
+    assert f"{(0.25, 4)[rare]:.2f} times the odds of {name}" in second
+
+
 NONE = {"status": "fitted", "reason": "", "score": None, "interval": None, "loss": None, "seconds": 0.0}
 NONE |= {"refit_seconds": 0.0, "weight": 0.0, "inductive_weight": 0.0}
 CANDIDATES = [

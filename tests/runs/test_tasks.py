@@ -7,12 +7,13 @@ import pytest
 from sklearn import metrics as sk
 from tests.runs.files import FAST, read_table, roles, write_table, write_tu
 
-from demonet import DEMONetClassifier, DemonetError
+from demonet import DEMONetClassifier, DemonetError, DemonetWarning
 from demonet.data import Split
 from demonet.methods.forest import NodeForest
 from demonet.report.page import render, write
 from demonet.report.run import run_page
 from demonet.runs import Reading, Settings, embed_run, fit_run, load_run, predict_run
+from demonet.runs.facts import RunFacts
 from demonet.runs.inputs import read_inputs
 from demonet.runs.targets import with_targets
 from demonet.train.metrics import METRICS, Metric
@@ -76,6 +77,16 @@ def test_several_targets(problem):
     errors = [sk.root_mean_squared_error(run.y[test, i], run.outputs[test, i]) for i in range(2)]
     assert run.metrics["rmse"] == pytest.approx(np.mean(errors), rel=1e-5)
     assert "Residuals by degree, right" in [section.title for section in run_page(run).sections]
+    assert any("mean over 2 targets" in told for told in RunFacts(run).decisions)
+    starts = {told[0].partition(": ")[0] for told in run.metrics["reasons"].values()}
+    assert starts == {"left", "right"}  # both, however large the numbers of one are
+
+
+def test_columns_in_which_nothing_can_be_learned_are_told(problem):
+    head, *rows = read_table(problem / "tags.csv")
+    write_table(problem / "tags.csv", [*head, "nobody"], [[*row, "0"] for row in rows])
+    with pytest.warns(DemonetWarning, match=r"tags\.csv: all known values are equal in 'nobody'"):
+        run_of("tags.csv", settings={"epochs": 2})
 
 
 def test_a_multi_label_run_from_a_table_to_predictions(problem):

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.closedform.link import SCALES, Link, log_loss, normal_scores, shares
+from demonet.closedform.link import SCALES, LabelLink, Link, log_loss, normal_scores, shares
 from demonet.closedform.nodes import Array, NodeInputs, NodeRows, NodeSetting
 from demonet.closedform.pooled import GraphInputs, GraphSetting
 from demonet.closedform.primal import PrimalRidge
@@ -330,11 +330,12 @@ class KernelMachine:
                 total[name] = total.get(name, 0.0) + part.double().cpu().numpy() / len(self.members_)
         return total
 
-    def degree_effect(self, seed: int = 0) -> DegreeEffect:
+    def degree_effect(self, seed: int = 0, *, labels: bool = False) -> DegreeEffect:
         """Out-of-sample accuracy and log-loss with the degree-specific part, with s_d = 0, and with shuffled degrees.
 
         Without it, settings are searched again; the shuffled arm keeps the settings and permutes the degrees that the
-        degree-specific map reads among the items. Noise and link are fitted in each arm.
+        degree-specific map reads among the items. Noise and link are fitted in each arm. With ``labels``, the numbers
+        are labels: 0 or 1, or between them where unknown.
         """
         if not hasattr(self, "_parts"):
             raise DemonetError("degree_effect of a machine that was loaded", hint="call it after fit")
@@ -345,7 +346,7 @@ class KernelMachine:
         settings = [setting for setting, _ in self.members_]
         others = (train.shuffled(seed), y, None if val is None else val.shuffled(seed + 1), val_y, weight)
         arms = {"degree": self, "none": none, "shuffled": like(settings=settings).fit_views(*others)}
-        outcomes = {name: arm._outcomes() for name, arm in arms.items()}
+        outcomes = {name: arm._outcomes(labels) for name, arm in arms.items()}
         gain = {
             name: {kind: _interval(outcomes["degree"][kind] - outcomes[name][kind]) for kind in ("accuracy", "loss")}
             for name in ("none", "shuffled")
@@ -360,17 +361,24 @@ class KernelMachine:
             **means,
             gain=gain,
             items=len(self.y_),
-            regression=self.task_ == "regression",
+            regression=self.task_ == "regression" and not labels,
             degrees=tuple(degrees.tolist()),
             sharing=tuple(map(tuple, sharing.tolist())),
         )
 
-    def _outcomes(self) -> dict[str, Array]:
+    def _outcomes(self, labels: bool) -> dict[str, Array]:
         """Of each item that was left out: whether its class is right and its log-loss, or its share of R² and error.
 
-        Each times the weight of the item, which is 1 on average.
+        Each times the weight of the item, which is 1 on average; of labels, the means over those that are known.
         """
         share = 1.0 if self.weight_ is None else shares(self.weight_)
+        if labels:
+            values = self.values(self.left_out_)
+            found = LabelLink.fit(values, self.y_, self.weight_).probabilities(values)
+            unknown = (self.y_ > 0) & (self.y_ < 1)
+            right, loss = (found >= 0.5) == self.y_, -np.log(np.where(self.y_ > 0.5, found, 1 - found))
+            means = (np.ma.masked_array(each, unknown).mean(1).filled(0.0) for each in (right, loss))
+            return {kind: share * mean for kind, mean in zip(("accuracy", "loss"), means, strict=True)}
         if self.task_ == "regression":
             error = ((self.left_out_ - self._encode(self.y_).cpu().numpy()) ** 2).mean(1)
             return {"accuracy": share * (1 - error), "loss": share * error}

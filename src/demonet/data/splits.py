@@ -1,7 +1,7 @@
 """Splits into training, validation and test items: objects with a name, a seed and indices.
 
 Only labelled items (``y >= 0``) are in a split. A split that is not stratified is drawn again, from the same
-generator, until every class is in the training part.
+generator, until every class is in the training part; where that cannot be, the draw with most of them is taken.
 """
 
 from __future__ import annotations
@@ -186,19 +186,23 @@ def _cut(name: str, y: Tensor, parts: tuple[float, float, float], seed: int, str
     items, labels = _labelled(y), y.cpu().numpy()
     bounds = np.rint(np.cumsum(parts) * items.size).astype(int)[:2]
     generator = np.random.default_rng(seed)
-    classes = np.unique(labels[items])
+    classes, most, best = np.unique(labels[items]).size, -1, list[np.ndarray]()
     for _ in range(1 if stratified else _DRAWS):
         order = generator.permutation(items)
         if stratified:
             order = _interleave(order, labels[order])
-        train, val, test = np.split(order, bounds)
-        if np.unique(labels[train]).size == classes.size:
-            return _split(_named(name, stratified), seed, train, val, test)
-    missing = np.setdiff1d(classes, labels[train])[0]
-    raise DemonetError(
-        f"split {name}: class {missing} is not among the {train.size} training items",
-        hint="use a larger training part" if stratified else "use stratified=True, or a larger training part",
-    )
+        drawn = np.split(order, bounds)
+        present = np.unique(labels[drawn[0]]).size
+        if present > most:
+            most, best = present, drawn
+        if most == min(classes, bounds[0]):
+            break
+    if most < min(classes, 2):
+        raise DemonetError(
+            f"split {name}: {best[0].size} training items have {most} of {classes} classes",
+            hint="use a larger training part" if stratified else "use stratified=True, or a larger training part",
+        )
+    return _split(_named(name, stratified), seed, *best)
 
 
 def _interleave(order: np.ndarray, labels: np.ndarray) -> np.ndarray:

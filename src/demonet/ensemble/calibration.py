@@ -1,4 +1,4 @@
-r"""Probabilities that are frequencies: what validation items say about an average of classes or labels.
+r"""Probabilities that are frequencies: what validation items say about those of a model, of classes or labels.
 
 Two ways, and none. *Temperature* has one number for all classes,
 
@@ -37,6 +37,7 @@ from scipy.optimize import minimize
 from demonet.closedform.link import shares
 from demonet.errors import DemonetError
 from demonet.methods.selection import item_losses
+from demonet.train.metrics import Task
 
 Float = NDArray[np.float64]
 
@@ -182,6 +183,21 @@ class LabelCalibration:
         if len(found) not in (0, labels):
             raise DemonetError(f"calibrations of {len(found)} labels for {labels}")
         return cls(found)
+
+
+def calibration_from_state(task: Task, state: dict[str, Any], outputs: int) -> Calibration | LabelCalibration:
+    """The calibration of a task that gave this state; an empty one is none, as models of earlier versions have it."""
+    kind = LabelCalibration if task == "multilabel" else Calibration
+    return kind.from_state(state, outputs)
+
+
+def calibrate(
+    task: Task, outputs: Float, y: NDArray[Any], seed: int = 0, weight: Float | None = None
+) -> Calibration | LabelCalibration:
+    """What makes probabilities of outputs, chosen on items that the model has not seen; numbers stay as they are."""
+    if task == "regress":
+        return Calibration()
+    return (LabelCalibration if task == "multilabel" else Calibration).choose(outputs, y, seed, weight)
 
 
 def _of_two(probability: Float) -> Float:

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from demonet.checks import labelled as has_target
 from demonet.data.splits import Split, fractions
-from demonet.ensemble.calibration import Calibration, LabelCalibration
+from demonet.ensemble.calibration import Calibration, LabelCalibration, calibrate, calibration_from_state
 from demonet.ensemble.candidate import Candidate, Progress, Trial
 from demonet.ensemble.checkpoint import Checkpoint
 from demonet.ensemble.fitting import Clock, Fitting, Measure, Work, decoded
@@ -84,8 +84,8 @@ class Ensemble:
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
-        kind = LabelCalibration if self.objective.task == "multilabel" else Calibration
-        found = (kind.from_state(state, self.objective.outputs) for state in facts.get("calibration", [{}, {}]))
+        given = facts.get("calibration", [{}, {}])
+        found = (calibration_from_state(self.objective.task, state, self.objective.outputs) for state in given)
         self.calibration, self.inductive_calibration = found
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
@@ -368,12 +368,10 @@ def _weights(
 def _calibrations(
     weights: Sequence[Float], outputs: Float, labelled: Labelled, items: Int
 ) -> list[Calibration | LabelCalibration]:
-    """For each of several weights, what makes probabilities of the average; numbers stay as they are."""
-    kind = LabelCalibration if labelled.task == "multilabel" else Calibration
-    if labelled.task == "regress":
-        return [kind() for _ in weights]
+    """For each of several weights, what makes probabilities of the average; for zeros, it stays as it is."""
     judges = labelled.y[items], labelled.seed, labelled.weights(items)
-    return [kind.choose(_average(each, outputs), *judges) if each.any() else kind() for each in weights]
+    none = calibration_from_state(labelled.task, {}, labelled.outputs)
+    return [calibrate(labelled.task, _average(each, outputs), *judges) if each.any() else none for each in weights]
 
 
 def _labelled(

@@ -312,8 +312,8 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         """What the metric loses on validation items without the structure, the degree, or a column.
 
         See :func:`~demonet.estimators.importance.importance_facts`, which ``demonet fit`` measures, too. The members of
-        ``"auto"`` are those that were fitted on the training part alone; a kernel machine has seen the validation
-        items. Not for loaded models, which do not have their labels.
+        ``"auto"`` are those that were fitted on the training part alone, and so is a kernel machine; it needs a split.
+        Not for loaded models, which do not have their labels.
 
         Args:
             seed: Of the permutations.
@@ -322,14 +322,18 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         fitted, items, model = self.fitted_, self._fitted_on, self.fitted_.model
         if items is None:
             raise DemonetError("importance of a model that was loaded", hint="call it after fit")
-        if isinstance(model, KernelModel):
-            raise DemonetError("importance with model='kernel', which has seen all labels", hint='use model="auto"')
+        judge = model
+        if isinstance(model, EnsembleModel):
+            judge = model.strict()
+        elif isinstance(model, KernelModel):
+            if model.strict is None:
+                raise DemonetError("importance with model='kernel', which has seen all labels", hint='use model="auto"')
+            judge = model.strict
         objective, split = fitted.objective, fitted.split
         metric, positive = METRICS[objective.metric], getattr(objective, "positive", None)
         if positive is not None and fitted.classes is not None:
             metric = metric.of_class(positive, fitted.classes.tolist()[positive])
         metric = replace(metric, decision=objective.decision)
-        judge = model.strict() if isinstance(model, EnsembleModel) else model
         effort: Any = self.effort if self.model == "auto" else "quick"
         y, parts = labels(items, objective).cpu().numpy(), (split.train.numpy(), split.val.numpy())
         given = judge.outputs, items, y, parts, metric, objective.task, effort, seed

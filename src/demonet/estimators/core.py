@@ -34,7 +34,7 @@ from demonet.progress import CandidateBar, EpochBar
 from demonet.tensorfile import by_prefix, read_tensors, write_tensors
 from demonet.train.finite import check_outputs
 from demonet.train.loop import Epoch
-from demonet.train.metrics import METRICS
+from demonet.train.metrics import METRICS, needs_decision
 from demonet.train.objective import Objective, objective_from_state
 from demonet.train.presets import Preset, preset, with_layers
 from demonet.train.problem import labels
@@ -251,13 +251,15 @@ def fit_checked(
         raise DemonetError(f"on_epoch with model={kind!r}", hint="only networks have epochs")
     if checkpoint is not None and kind == "kernel":
         raise DemonetError("checkpoint with model='kernel'", hint="it is fitted in one step")
-    if split is None and kind == "kernel":
+    decides = needs_decision(objective.metric)
+    if split is None and kind == "kernel" and not (decides and estimator.metric):
         none = torch.empty(0, dtype=torch.int64)
         split = Split("all labelled", seed, labelled(y).nonzero().view(-1), none, none)
     elif split is None:
         split = hold_out(y, estimator.validation_fraction, seed)
     title, shown = type(estimator).__name__, estimator.verbose
     weight = estimator._weights(y, names, split, weight)
+    decides = decides and (weight is None or estimator.metric is not None)  # weights move probabilities
     problem = LabelledItems(items, y, split, objective.task, seed, str(device), weight)
     if kind == "kernel":
         if shown:
@@ -292,10 +294,10 @@ def fit_checked(
                 trained = train_best(train, moved, split, presets, **more)
             else:
                 trained = train(moved, split, *presets, **more)
-            model = NetworkModel.of(trained)
+            model = NetworkModel.of(trained, problem)
     if isinstance(model, NetworkModel):
         objective = model.objective
-    if METRICS[objective.metric].needs_decision and (weight is None or estimator.metric):  # weights move probabilities
+    if decides:
         objective = replace(objective, decision=_decision(model, objective, items, y, split))
     return Fitted(
         estimator=title,
@@ -311,19 +313,20 @@ def fit_checked(
 
 
 def _decision(model: Model, objective: Objective, items: Items, y: Tensor, split: Split) -> tuple[float, ...]:
-    """What validation items say about predictions for the metric; nothing for a kernel machine, which keeps none."""
-    if isinstance(model, KernelModel):
-        return ()
+    """What validation items, by a model that was not fitted on them, say about predictions for the metric."""
     if isinstance(model, EnsembleModel):
         return model.ensemble.decision
-    judged = split.val.numpy()
-    return METRICS[objective.metric].choose_decision(model.outputs(items, judged), y.numpy()[judged])
+    judge, judged = model.strict if isinstance(model, KernelModel) else model, split.val.numpy()
+    if judge is None or not judged.size:
+        return ()
+    return METRICS[objective.metric].choose_decision(judge.outputs(items, judged), y.numpy()[judged])
 
 
 def check_parameters(model: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Refuse parameters of an estimator that its model does not read, if they are not those of the class."""
     unread = (*(() if model == "auto" else AUTO_ONLY), *(() if model == "network" else NETWORK_ONLY))
-    unread += ("metric", "positive") if model == "kernel" else ()
+    if model == "kernel":  # the metric chooses thresholds alone
+        unread += ("positive",) if needs_decision(given.get("metric")) else ("positive", "metric")
     for name in unread:
         if name in given and given[name] is not defaults[name] and given[name] != defaults[name]:
             raise DemonetError(

@@ -125,12 +125,17 @@ def fitted_reasons(
 ) -> list[list[Reason]]:
     """What moved the predictions of some items, see :func:`~demonet.estimators.reasons.explain_items`."""
     known = fitted.model.known_targets(items)
-    labels = [] if known is None else known.tolist()
-    if fitted.objective.task == "classify" and fitted.classes is not None:
-        labels = [*map(fitted.classes.tolist().__getitem__, labels)]
-    elif fitted.objective.task == "multilabel" and fitted.classes is not None:
-        chosen = ([str(name) for name, one in zip(fitted.classes, row, strict=True) if one == 1] for row in labels)
-        labels = [" and ".join(row) or "none of the labels" for row in chosen]
+    classes = [] if fitted.classes is None else fitted.classes.tolist()
+
+    def label(item: int, output: int) -> Any:
+        assert known is not None
+        if fitted.objective.task == "classify":
+            return classes[known[item]]
+        if fitted.objective.task == "regress":
+            return None if np.isnan(known[item, output]) else float(known[item, output])
+        chosen = [str(name) for name, one in zip(classes, known[item], strict=True) if one == 1]
+        return " and ".join(chosen) or "none of the labels"
+
     return explain_items(
         fitted.model.outputs,
         items,
@@ -138,7 +143,7 @@ def fitted_reasons(
         outputs,
         names=names,
         known=known,
-        labels=labels,
+        labels=label,
         with_edges=has_other_edges(fitted),
         budget=budget,
         go=go,

@@ -1,7 +1,8 @@
 """The models that estimators fit, with one interface: the ensemble, the closed-form kernel machine, or a network.
 
 The first two learn from all labelled items: the machine chooses its settings by leave-one-out, the ensemble its weights
-on validation items, and then it fits its members again with these.
+on validation items, and then it fits its members again with these. Probabilities of all three are calibrated on
+validation items, if there are some.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from demonet.closedform import DegreeEffect, KernelMachine
 from demonet.data.splits import Split
 from demonet.degree.tasks import DegreeTasks
 from demonet.ensemble import Candidate, Ensemble
+from demonet.ensemble.calibration import FEWEST, Calibration, LabelCalibration, calibrate, calibration_from_state
 from demonet.errors import DemonetError
 from demonet.estimators.targets import Array
 from demonet.features import FeatureMap
@@ -46,6 +48,7 @@ class Model(ABC):
     """A fitted model. Its items are the nodes of a graph, or graphs; ``rows`` chooses some of them."""
 
     name: ClassVar[str]
+    calibration: Calibration | LabelCalibration
 
     @abstractmethod
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
@@ -112,6 +115,18 @@ class LabelledItems:
     device: str
     weight: Array | None = None
 
+    def calibration(self, outputs: Callable[[Any, Array], Array]) -> Calibration | LabelCalibration:
+        """What makes probabilities of those of a model that was fitted on the training part: validation items say.
+
+        Items of a class that the training part does not have say nothing about the others.
+        """
+        y, train, rows = self.y.numpy(), self.split.train.numpy(), self.split.val.numpy()
+        rows = rows[np.isin(y[rows], y[train])] if self.task == "classify" else rows
+        if self.task == "regress" or len(rows) < FEWEST:
+            return calibration_from_state(self.task, {}, 0)
+        weight = None if self.weight is None else self.weight[rows]
+        return calibrate(self.task, outputs(self.items, rows), y[rows], self.seed, weight)
+
     def machine(self, task: Any, **options: Any) -> KernelMachine:
         """A machine for one of its tasks, fitted on training and validation items; unknown entries as means.
 
@@ -154,19 +169,37 @@ class KernelModel(Model):
     Attributes:
         machine: The :class:`~demonet.closedform.KernelMachine`.
         seen: The classes that it knows, by their numbers among ``outputs`` of them; None for numbers.
+        calibration: What makes probabilities of what the link gives.
+        strict: The model that was fitted on the training part alone; None without a validation part, or if loaded.
     """
 
     name = "kernel"
 
-    def __init__(self, machine: KernelMachine, seen: Array | None = None, outputs: int = 0) -> None:
+    def __init__(
+        self,
+        machine: KernelMachine,
+        seen: Array | None = None,
+        outputs: int = 0,
+        calibration: Calibration | LabelCalibration | None = None,
+    ) -> None:
         self.machine, self.seen, self._outputs = machine, seen, outputs
+        self.calibration = calibration or Calibration()
+        self.strict: KernelModel | None = None
 
     @classmethod
     def fit(cls, problem: LabelledItems) -> Self:
-        """Choose settings, noise and link by leave-one-out, and solve."""
+        """Choose settings, noise and link by leave-one-out, and solve; first on the training part, to calibrate."""
+        split, strict = problem.split, None
+        if split.val.numel():
+            strict = cls.fit(replace(problem, split=replace(split, val=split.val[:0])))
+            strict.calibration = problem.calibration(strict.outputs)
+        calibration = None if strict is None else strict.calibration
         if problem.task == "regress":
-            return cls(problem.machine("regression"))
-        return cls(problem.machine("auto"), problem.seen, int(problem.y.max()) + 1)
+            found = cls(problem.machine("regression"))
+        else:
+            found = cls(problem.machine("auto"), problem.seen, int(problem.y.max()) + 1, calibration)
+        found.strict = strict
+        return found
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Probabilities, or values in the units of ``y``."""
@@ -175,7 +208,7 @@ class KernelModel(Model):
     def _decoded(self, f: Array) -> Array:
         if self.seen is None:
             return self.machine.values(f)
-        return self._spread(np.exp(self.machine.link_.log_probabilities(f)))
+        return self.calibration.apply(self._spread(np.exp(self.machine.link_.log_probabilities(f))))
 
     def _spread(self, columns: Array) -> Array:
         """A column a class in its place, 0 for classes that were not seen; the one of ordered classes as it is."""
@@ -209,7 +242,8 @@ class KernelModel(Model):
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The machine's state."""
         facts, tensors = self.machine.state()
-        return facts | {"outputs": self._outputs, "seen": None if self.seen is None else self.seen.tolist()}, tensors
+        seen = None if self.seen is None else self.seen.tolist()
+        return facts | {"outputs": self._outputs, "seen": seen, "calibration": self.calibration.state()}, tensors
 
     @classmethod
     def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor], objective: Objective) -> Self:
@@ -217,7 +251,9 @@ class KernelModel(Model):
         machine, seen = KernelMachine.from_state(facts, tensors), facts.get("seen")
         if seen is None and machine.task_ != "regression":  # of an earlier version, which had seen all
             seen = range(machine.num_classes_)
-        return cls(machine, None if seen is None else np.array(seen), facts.get("outputs", len(seen or ())))
+        outputs = facts.get("outputs", len(seen or ()))
+        calibration = calibration_from_state(objective.task, facts.get("calibration", {}), outputs)
+        return cls(machine, None if seen is None else np.array(seen), outputs, calibration)
 
 
 class EnsembleModel(Model):
@@ -230,7 +266,7 @@ class EnsembleModel(Model):
     name = "auto"
 
     def __init__(self, ensemble: Ensemble, problem: LabelledItems | None = None) -> None:
-        self.ensemble, self._problem = ensemble, problem
+        self.ensemble, self._problem, self.calibration = ensemble, problem, ensemble.calibration
 
     @classmethod
     def fit(cls, problem: LabelledItems, **options: Any) -> Self:
@@ -304,7 +340,8 @@ class EnsembleModel(Model):
             raise DemonetError("degree_effect of a model that was loaded", hint="call it after fit")
         most = {"members": AVERAGED["quick"], "screen": COARSE_SCREEN}
         search = {name: min(row.machine[name], value) for name, value in most.items()}
-        return self._problem.machine(**row.machine | search).degree_effect(seed)
+        labels = self._problem.task == "multilabel"
+        return self._problem.machine(**row.machine | search).degree_effect(seed, labels=labels)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The ensemble's state."""
@@ -326,6 +363,7 @@ class NetworkModel(Model):
         features: The fitted feature map.
         preset: The configuration, changed by the parameters.
         history: The learning curves.
+        calibration: What makes probabilities of activated scores.
     """
 
     name: ClassVar[str] = "network"
@@ -335,18 +373,21 @@ class NetworkModel(Model):
     features: FeatureMap
     preset: Preset
     history: History
+    calibration: Calibration | LabelCalibration = field(default_factory=Calibration)
 
     def __post_init__(self) -> None:
         self.network.eval()
 
     @classmethod
-    def of(cls, trained: Trained) -> Self:
-        """What a recipe has trained."""
+    def of(cls, trained: Trained, problem: LabelledItems) -> Self:
+        """What a recipe has trained, calibrated."""
         network: Any = trained.model
-        return cls(network, trained.objective, trained.features, trained.preset, trained.history)
+        found = cls(network, trained.objective, trained.features, trained.preset, trained.history)
+        found.calibration = problem.calibration(found.outputs)
+        return found
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
-        """Activated scores."""
+        """Activated scores, of classes and labels calibrated."""
         return _of_rows(self._activate(self._run(self.network, items)), rows)
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
@@ -396,7 +437,7 @@ class NetworkModel(Model):
 
     def _activate(self, scores: Tensor) -> Array:
         """Probabilities or values from scores, in double precision so that probabilities sum to 1 closely."""
-        return self.objective.activate(scores.double()).cpu().numpy()
+        return self.calibration.apply(self.objective.activate(scores.double()).cpu().numpy())
 
     def to(self, device: torch.device) -> Self:
         """The model itself, on that device."""
@@ -411,6 +452,7 @@ class NetworkModel(Model):
             "tasks": self.network.tasks.state(),
             "features": info,
             "history": vars(self.history),
+            "calibration": self.calibration.state(),
         }
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         return facts, tensors | {f"features.{name}": value for name, value in arrays.items()}
@@ -429,7 +471,8 @@ class NetworkModel(Model):
             network = make(features.num_features, objective.outputs, tasks, preset.model)
         check_like(parts["network"], network.state_dict())
         network.load_state_dict(parts["network"], assign=True)
-        return cls(network, objective, features, preset, History(**facts["history"]))
+        calibration = calibration_from_state(objective.task, facts.get("calibration", {}), objective.outputs)
+        return cls(network, objective, features, preset, History(**facts["history"]), calibration)
 
 
 MODELS: dict[str, type[Model]] = {model.name: model for model in (KernelModel, EnsembleModel, NetworkModel)}

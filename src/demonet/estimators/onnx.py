@@ -15,25 +15,35 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from demonet.atomic import check_file, replacing
+from demonet.ensemble.calibration import Calibration, LabelCalibration
 from demonet.errors import DemonetError, needed
 from demonet.estimators.models import NetworkModel
 from demonet.estimators.targets import Array
-from demonet.nn.models import DegreeNetwork
-from demonet.train.objective import Objective
 
 FORMAT = "demonet-onnx-1"
 
 
 class _Exported(nn.Module):
-    """A network with the activation of its objective."""
+    """A network with the activation of its objective, calibrated."""
 
-    def __init__(self, model: DegreeNetwork, objective: Objective) -> None:
+    numbers: Tensor
+
+    def __init__(self, fitted: NetworkModel) -> None:
         super().__init__()
-        self.model, self.objective = model, objective
+        self.model, self.objective, found = fitted.network, fitted.objective, fitted.calibration
+        many = (found.labels if isinstance(found, LabelCalibration) else [found]) or [Calibration()]
+        tables = [[each.temperature, each.bias, each.softening] for each in many]
+        self.register_buffer("numbers", torch.tensor(tables).T)
+        self.ways = fitted.objective.outputs if fitted.objective.task == "classify" else 2
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """``[nodes, outputs]``; for a graph model ``[1, outputs]``, of one graph."""
-        return self.objective.activate(self.model(x, edge_index, edge_weight=edge_weight))
+        temperature, bias, softening = self.numbers.unbind()
+        scores = self.model(x, edge_index, edge_weight=edge_weight) / temperature
+        if self.objective.task == "classify":
+            bias = nn.functional.pad(bias, (self.ways - 1, 0))
+        found = self.objective.activate(scores + bias)
+        return (1 - softening) * found + softening / self.ways
 
 
 def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *, weighted: bool = False) -> None:
@@ -54,7 +64,7 @@ def export_onnx(fitted: NetworkModel, classes: Array | None, path: str | Path, *
     inputs += [torch.ones(8, dtype=parameter.dtype)] if weighted else []
     nodes, edges = Dim("nodes", min=2), Dim("edges", min=2)
     shapes = ({0: nodes}, {1: edges}, *([{0: edges}] if weighted else []))
-    network = _Exported(model, objective).cpu().eval()
+    network = _Exported(fitted).cpu().eval()
     output = "values" if objective.task == "regress" else "probabilities"
     try:
         with _quiet():

@@ -28,6 +28,7 @@ from demonet.checks import labelled
 from demonet.data.columns import Columns
 from demonet.data.ids import ids_of
 from demonet.data.rows import to_rows, to_torch
+from demonet.train.metrics import Task
 
 Array = NDArray[Any]
 COSTS = {"column": 1 / 3, "columns": 1 / 3, "label": 0.1}  # of a prediction with the same edges, beside one with others
@@ -35,6 +36,7 @@ Predict = Callable[[Any, Array | None], Array]  # from a graph or graphs, and so
 Go = Callable[[int, int], bool]  # told how many of how many predictions or baselines are done: whether to go on
 MOST = 8  # columns, neighbours and labels each that are tried for one item
 SHOWN, LITTLE = 3, 0.2  # reasons in a sentence, and the share of all columns that makes a single one worth telling
+LEAST = 1e-3  # change of a probability that is told
 SIMILAR = 5  # items of similar degree that change places
 _WORDS = {"column": "{name} {value}", "neighbour": "joined to {name}", "label": "{name} is {value}"}
 _WORDS |= {"node": "edges of {name}", "columns": "all columns", "neighbours": "its {value} neighbours together"}
@@ -65,18 +67,25 @@ class Reason(NamedTuple):
         return f"{_WORDS[self.kind].format(name=self.name, value=value)} ({effect})"
 
 
-def in_words(reasons: Sequence[Reason]) -> str:
+def in_words(reasons: Sequence[Reason], task: Task, of: str = "") -> str:
     """The strongest reasons as text; all columns or neighbours at once only where single ones matter little.
 
-    >>> in_words([Reason("column", "age", 71.0, 0.123), Reason("label", "k7", "fraud", -0.04)])
+    Args:
+        reasons: What moved a prediction, the strongest first.
+        task: What is predicted.
+        of: The label or target, where there are several.
+
+    >>> in_words([Reason("column", "age", 71.0, 0.123), Reason("label", "k7", "fraud", -0.04)], "classify")
     'age 71 (+0.12); k7 is fraud (-0.04)'
-    >>> in_words([Reason("column", "rooms", 7.0, 84_312.5)])
-    'rooms 7 (+84,000)'
+    >>> in_words([Reason("column", "rooms", 7.0, 84_312.5)], "regress", "price")
+    'price: rooms 7 (+84,000)'
     """
     single = [reason for reason in reasons if reason.name != "all"]
     most = abs(single[0].effect) if single else 0.0
     told = [reason for reason in reasons if reason.name != "all" or LITTLE * abs(reason.effect) > most]
-    return "; ".join(reason.words for reason in told[:SHOWN] if abs(reason.effect) > LITTLE / 2 * abs(told[0].effect))
+    least = max(LITTLE / 2 * abs(told[0].effect), 0.0 if task == "regress" else LEAST) if told else 0.0
+    words = "; ".join(reason.words for reason in told[:SHOWN] if abs(reason.effect) > least)
+    return f"{of}: {words}" if of and words else words
 
 
 class Column(NamedTuple):
@@ -137,7 +146,7 @@ def explain_items(
     *,
     names: Sequence[str] | None = None,
     known: Array | None = None,
-    labels: Sequence[Any] = (),
+    labels: Callable[[int, int], Any] = lambda item, output: None,
     with_edges: bool = True,
     most: int = MOST,
     budget: float | None = None,
@@ -154,7 +163,7 @@ def explain_items(
         outputs: The output to explain, for each of them.
         names: The names of attributes, if the graph has none.
         known: The targets that predictions start from, -1 or NaN for unknown; None if there are none.
-        labels: The known targets as their user writes them.
+        labels: The known target of an item for an output, as its user writes it; None where it is unknown.
         with_edges: Whether the model has an answer for other edges.
         most: How many columns, neighbours and labels are tried for an item.
         budget: How many predictions with other edges this may take; others count as in :data:`COSTS`.
@@ -166,7 +175,8 @@ def explain_items(
         items, wanted = [items[row] for row in wanted], dict(enumerate(wanted.values()))
     columns = columns_of(items if nodes else items[0], names)
     usual = _usual(items if nodes else _pooled(items), columns)
-    edits = {item: _edits(items, item, columns, usual, known, labels, most) for item in wanted}
+    given = columns, usual, known, labels, most
+    edits = {item: _edits(items, item, output, *given) for item, output in wanted.items()}
     groups = _apart(items, list(wanted)) if nodes else [list(wanted)]
     turns: list[list[_Edit]] = []
     for other_edges in (False, True) if with_edges else (False,):
@@ -187,13 +197,20 @@ def explain_items(
         for edit, outputs in zip(turn, without, strict=True):
             effect = before[edit.item] - outputs[wanted[edit.item]]
             found[edit.item].append(edit.reason._replace(effect=float(effect)))
-    least = 1e-6 * float(np.abs(base).max(initial=1e-12))
-    kept = ([reason for reason in reasons if abs(reason.effect) > least] for reasons in found.values())
+    least = 1e-6 * np.abs(base).max(0, initial=1e-12)
+    kept = ([one for one in reasons if abs(one.effect) > least[wanted[item]]] for item, reasons in found.items())
     return [sorted(reasons, key=lambda reason: -abs(reason.effect)) for reasons in kept]
 
 
 def _edits(
-    items: Any, row: int, columns: list[Column], usual: Array, known: Array | None, labels: Sequence[Any], most: int
+    items: Any,
+    row: int,
+    output: int,
+    columns: list[Column],
+    usual: Array,
+    known: Array | None,
+    labels: Callable[[int, int], Any],
+    most: int,
 ) -> list[_Edit]:
     """What to take away from an item, one after the other."""
     graph, inside = (items, [row]) if isinstance(items, Data) else (items[row], slice(None))
@@ -221,7 +238,8 @@ def _edits(
     told = np.zeros(len(ids), bool) if known is None else labelled(torch.as_tensor(known)).numpy()
     near = near[np.lexsort((degree[near], ~told[near]))][:most]
     edits += [_Edit(Reason("neighbour", str(ids[u]), None, 0.0), row, other=int(u)) for u in near]
-    edits += [_Edit(Reason("label", str(ids[u]), labels[u], 0.0), row, other=int(u)) for u in near[told[near]]]
+    values = ((u, labels(int(u), output)) for u in near[told[near]])
+    edits += [_Edit(Reason("label", str(ids[u]), v, 0.0), row, other=int(u)) for u, v in values if v is not None]
     return edits
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from demonet.escape import visible
+from demonet.report.bins import decimals
 from demonet.report.chart import Axis, Chart, Panel, Series
 from demonet.report.page import Figure, Section, Table, Text
 from demonet.report.table_cells import Cell, Column
@@ -30,7 +31,10 @@ def _numbers(run: Run, rows: list[dict[str, Any]]) -> Section:
     loss, noted = run.metric.name not in ("log-loss", "rmse"), any(row["note"] for row in rows)
     title = "squared error" if run.task == "regress" else "log-loss"
     names = ["candidate", run.metric.title, "95 % interval", *([title] if loss else []), "weight", "seconds"]
-    columns = [Column(name, 1) if name == "seconds" else Column(name) for name in names]
+    digits = {"seconds": 1}
+    if run.task == "regress":  # in the units of the target
+        digits[run.metric.title] = decimals(min((abs(row["score"]) for row in rows if row["score"]), default=0.0))
+    columns = [Column(name, digits.get(name, 3)) for name in names]
     cells: list[list[Cell]] = [
         [
             visible(row["name"]),

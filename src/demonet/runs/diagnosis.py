@@ -185,4 +185,4 @@ def verdict(effect: DegreeEffect) -> str:
         return f"Perhaps: {told}, but it is not shown that the true degrees are needed."
     if low > 0:
         return f"No, weights of their own for each degree do harm: {told}."
-    return f"Not shown: {told}; the differences may be chance."
+    return f"Not shown: {told}; what the term gains over the machine without it may be chance."

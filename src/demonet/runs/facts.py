@@ -220,9 +220,9 @@ class RunFacts:
             name = self._better.name
             found.append(f"Do not act on it yet: “{name}”, a simple baseline, is as good. More labels may help.")
         if waiting:
-            several = self.run.task == "multilabel"
+            several, counted = self.run.task == "multilabel", f"{waiting:,} {what if waiting > 1 else what[:-1]}"
             how = "Choose a label, begin at the top of its list" if several else "Begin at the top of the list"
-            found.append(f"{how}: it has the {waiting:,} {what} without a label, in order.")
+            found.append(f"{how}: it has the {counted} without a label, in order.")
         else:
             found.append(f"Every {what.removesuffix('s')} has a label: `demonet predict RUN EDGES` predicts others.")
         if self.positive is not None or self.run.task == "multilabel":
@@ -243,7 +243,8 @@ class RunFacts:
         """Class weights, why this metric, what predictions are made by, and how probabilities were calibrated."""
         run, metrics, found = self.run, self.run.metrics, []
         if run.task == "regress":
-            return []
+            means = f"{run.metric.title} is the mean over {len(run.class_names)} targets, each in its own units"
+            return [] if len(run.class_names) == 1 or run.metric.name == "r2" else [f"{means}; R² has no units."]
         if (run.config.get("estimator") or {}).get("class_weight"):
             found.append(
                 "Class weights: all classes count the same in fits and in losses on validation, however rare they are. "
@@ -255,12 +256,12 @@ class RunFacts:
             )
             found.append(f"{told} class, so accuracy would say little.")
         if run.decision:
-            least = metrics["decision"].get("thresholds")
+            least, which = metrics["decision"].get("thresholds"), self.positive or 0
             if run.task == "multilabel":
                 ends = f"{shown(min(run.decision))} to {shown(max(run.decision))}"
                 rule = f"each label is predicted from a probability of its own on ({ends})"
             elif least:
-                rule = f"“{run.class_names[1]}” is predicted from a probability of {shown(least[-1])} on"
+                rule = f"“{run.class_names[which]}” is predicted from a probability of {shown(least[which])} on"
             else:
                 rule = f"probabilities times factors from {shown(min(run.decision))} to 1, of which the largest counts"
             found.append(f"Predictions are made for {run.metric.title}: {rule}, as chosen on validation {run.kind}.")
@@ -286,13 +287,15 @@ class RunFacts:
         )
         if run.task == "multilabel":
             low, high = (bound(one["temperature"] for one in moved) for bound in (min, max))
-            which, how = f" of {len(moved):,} of {len(ways):,} labels", f"temperatures of {low:.2f} to {high:.2f}"
+            how = f"temperatures of {low:.2f} to {high:.2f}" if len(moved) > 1 else f"a temperature of {low:.2f}"
+            which = f" of {len(moved):,} of {len(ways):,} labels"
             if any(one["method"] == "bias" for one in moved):
                 how += " and a factor of the odds"
         else:
             which, how = "", f"a temperature of {made['temperature']:.2f}"
             if made["method"] == "bias":
-                how += f" and {math.exp(made['bias']):.2f} times the odds of “{run.class_names[1]}”"
+                odds = math.exp(made["bias"] if self.positive else -made["bias"])
+                how += f" and {odds:.2f} times the odds of “{run.class_names[self.positive or 0]}”"
         return (
             f"Probabilities{which} were calibrated on validation {run.kind} by {how}: log-loss {after:.3f} instead of "
             f"{before:.3f} there, by cross-validation."
@@ -480,10 +483,10 @@ def percent(share: float) -> str:
 def signed(value: float) -> str:
     """A difference with its sign.
 
-    >>> signed(0.01234), signed(-0.0001)
-    ('+0.012', '+0.000')
+    >>> signed(0.01234), signed(-0.0001), signed(-26972.754)
+    ('+0.012', '+0.000', '-26,973')
     """
-    return f"{round(value, 3) + 0.0:+.3f}"
+    return f"{'-' if value < 0 else '+'}{shown(abs(value))}" if abs(value) >= 1000 else f"{round(value, 3) + 0.0:+.3f}"
 
 
 def interval_text(bounds: list[float] | None) -> str:

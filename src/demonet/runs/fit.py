@@ -25,14 +25,13 @@ import torch
 
 from demonet.atomic import check_not_input
 from demonet.configfile import write_config
-from demonet.data.splits import Split
 from demonet.distributed.recipe import Lead
 from demonet.errors import needed
 from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.importance import importance_facts
-from demonet.estimators.models import EnsembleModel, Model, NetworkModel
+from demonet.estimators.models import EnsembleModel, KernelModel, Model, NetworkModel
 from demonet.estimators.reasons import Go
 from demonet.features.views import LARGE
 from demonet.options import Reading, Settings
@@ -217,6 +216,7 @@ def _train_split(
         **({"new_nodes": True} if plan.settings.new_nodes else {}),
         **(tested[rule] or {}),
         **tested,
+        **({} if inputs.task == "regress" else {"calibration": fitted.saved.model.calibration.state()}),
         **fitted.facts,
     }
     if number == 0 and inputs.task == "regress" and inputs.kind == "nodes":
@@ -326,8 +326,6 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     ensemble = fitted.model.ensemble
     facts = candidate_facts(ensemble, fitted.model.candidates, plan.inputs.data.y.numpy(), plan.metric)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
-    if plan.inputs.task != "regress":
-        facts["calibration"] = ensemble.calibration.state()
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
     outputs = ensemble.strict_outputs, ensemble.fitted_outputs
@@ -335,24 +333,23 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
 
 
 def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
-    """The machine chooses its settings by leave-one-out, so a second one is fitted without the validation part."""
+    """The machine chooses its settings by leave-one-out, so the strict one is fitted without the validation part."""
     split, data, label = plan.splits[number], plan.inputs.data, _label(plan, number)
-    progress.message(f"{label}: kernel machine on {split.train.numel():,} {plan.inputs.kind}")
+    sizes = f"{split.train.numel():,} {plan.inputs.kind}, then again with the {split.val.numel():,} of validation"
+    progress.message(f"{label}: kernel machine on {sizes}")
     progress.step(f"{label} a kernel machine")
-    strict = _fit(plan, number, split=replace(split, val=split.val[:0]))
-    outputs = strict.outputs(data)
-    progress.message(f"{label}: again, with the {split.val.numel():,} of the validation part")
-    progress.step(f"{label} a kernel machine again")
     fitted = _fit(plan, number)
-    results = fitted.outputs_and_embedding(data)
-    return _Outcome(fitted, outputs, results[0], {}, results, judge=strict.model)
+    assert isinstance(fitted.model, KernelModel)
+    assert fitted.model.strict is not None
+    results, strict = fitted.outputs_and_embedding(data), fitted.model.strict
+    return _Outcome(fitted, strict.outputs(data), results[0], {}, results, judge=strict)
 
 
-def _fit(plan: Plan, number: int, split: Split | None = None, **options: Any) -> Fitted:
+def _fit(plan: Plan, number: int, **options: Any) -> Fitted:
     inputs, estimator, limit = plan.inputs, plan.estimator(number), plan.settings.time_limit
     if limit is not None:
         estimator.set_params(time_limit=max(0.1 * limit, FITTING * limit - _passed(plan)))
-    return fit_checked(estimator, inputs.data, split or plan.splits[number], inputs.names, **options)
+    return fit_checked(estimator, inputs.data, plan.splits[number], inputs.names, **options)
 
 
 def _passed(plan: Plan) -> float:

@@ -36,13 +36,24 @@ def reason_facts(
         inputs: The problem.
         split: The parts; items without a label come first, then tested ones.
         outputs: ``[items, outputs]`` of the model.
-        column: The output to rank by; None for the most confident answers.
+        column: The output to rank by; None for the most confident answers, or the first ones by each label or target.
         effort: Bounds the number of predictions.
         go: Asked before each of them.
     """
-    score = outputs.max(1) if column is None else outputs[:, column]
-    rows = first_items(score[:, None], parts_of(split, len(outputs)), EXPLAINED)
-    explained = outputs[rows].argmax(1) if column is None else np.full(len(rows), column)
-    given = fitted, inputs.data, rows.tolist(), explained.tolist(), inputs.columns
+    parts, several = parts_of(split, len(outputs)), column is None and inputs.task != "classify"
+    explained: dict[int, int] = {}
+    if several:
+        columns = range(min(EXPLAINED, outputs.shape[1]))
+        for place in columns:
+            rows = first_items(outputs[:, [place]], parts, EXPLAINED // len(columns))
+            explained = dict.fromkeys(rows.tolist(), place) | explained
+    else:
+        score = outputs.max(1) if column is None else outputs[:, column]
+        rows = first_items(score[:, None], parts, EXPLAINED)
+        tops = outputs[rows].argmax(1) if column is None else np.full(len(rows), column)
+        explained = dict(zip(rows.tolist(), tops.tolist(), strict=True))
+    given = fitted, inputs.data, list(explained), list(explained.values()), inputs.columns
     found = fitted_reasons(*given, budget=affordable(inputs.data, effort), go=go)
-    return {str(row): in_words(why).split("; ") for row, why in zip(rows, found, strict=True) if why}
+    names = (str(inputs.names[place]) if several else "" for place in explained.values())
+    told = (in_words(why, inputs.task, of) for why, of in zip(found, names, strict=True))
+    return {str(row): words.split("; ") for row, words in zip(explained, told, strict=True) if words}

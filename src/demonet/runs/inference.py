@@ -70,9 +70,12 @@ def predict_run(
             told = ", ".join(filter(None, (_standing(run, fitted, inputs), told)))
         rows = None if column is None else np.argsort(-outputs[:, column], kind="stable")[:top]
         first = (np.arange(len(outputs)) if rows is None else rows)[:reasons]
-        explained = decided("classify", outputs[first], run.decision) if column is None else np.full(len(first), column)
+        decision = run.decision if run.task == "classify" else ()  # of labels: thresholds, no factors
+        explained = decided("classify", outputs[first], decision) if column is None else np.full(len(first), column)
         found = fitted_reasons(fitted, inputs.data, first.tolist(), explained.tolist(), run.columns) if reasons else []
-    words = tuple(map(in_words, found))
+    several = column is None and run.task != "classify" and len(run.class_names) > 1
+    named = [run.class_names[place] if several else "" for place in explained.tolist()]
+    words = tuple(in_words(why, run.task, of) for why, of in zip(found, named, strict=False))
     return replace(inputs, standing=told, rows=rows, reasons=words, decision=run.decision), run.class_names, outputs
 
 

@@ -79,6 +79,8 @@ class Plan:
         if self.model == "network":
             options |= {name: getattr(settings, name) for name in ("preset", "layers", "scheme", "metric")}
             options["epochs"] = self.epochs
+        elif self.model == "kernel" and self.metric.needs_decision:
+            options["metric"] = settings.metric
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
             if self.model == "network":
@@ -198,6 +200,13 @@ def make_plan(
     if inputs.task == "classify":
         where = settings.split or inputs.files.get("labels") or inputs.files["edges"]
         warn_of_rare(splits, y, names=inputs.names, file=where)
+    else:
+        columns = zip(inputs.names, y.view(len(y), -1).T, strict=True)
+        same = [repr(name) for name, column in columns if column[~column.isnan()].unique().numel() == 1]
+        if same:
+            problem = f"all known values are equal in {', '.join(same[:5])}{' ...' if len(same) > 5 else ''}"
+            file = inputs.files.get("labels") or inputs.files["edges"]
+            warn(DemonetWarning(problem, file=file, hint="nothing can be learned of such a column: leave it out"))
     weighted = WEIGHTED if settings.class_weight is not None else None
     default = metric_of_classes(inputs.counts) if inputs.task == "classify" else None
     metric = settings.metric or weighted or default or OBJECTIVES[inputs.task].default_metric

@@ -264,6 +264,11 @@ METRICS = _Metrics(
 )
 
 
+def needs_decision(name: Any) -> bool:
+    """Whether this is the name of a metric that :attr:`Metric.needs_decision`."""
+    return name in METRICS and METRICS[name].needs_decision
+
+
 def metrics_for(task: Task) -> list[str]:
     """The names of the metrics that fit a task.
 
