@@ -29,6 +29,8 @@ from demonet.report.table_cells import MARKS, Cell, Column, Shown, Verdict, show
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+GENERATOR = b'<meta name="generator" content="demonet">'  # in each page
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
