@@ -145,6 +145,12 @@ def check_not_input(path: str | Path, inputs: Iterable[str | Path | None]) -> No
             raise DemonetError(f"it would replace the input {name}", file=path, hint="use another name")
 
 
+def check_no_device(path: Path) -> None:
+    """Refuse to read a device, which may have no end; a pipe has one."""
+    if path.is_char_device() or path.is_block_device():
+        raise OSError(errno.EINVAL, "this is a device, not a file", str(path))
+
+
 def check_ours(path: Path, mark: bytes, *, overwrite: bool) -> None:
     """Refuse to replace a file without this mark of ours in it, unless it is empty or ``overwrite`` says so."""
     if not overwrite and path.is_file() and path.stat().st_size and mark not in path.read_bytes():

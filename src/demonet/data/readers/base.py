@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from demonet.atomic import check_no_device
 from demonet.checks import check_memory
 from demonet.data.ids import Ids
 from demonet.errors import DemonetError, DemonetWarning, warn
@@ -201,6 +202,7 @@ class ReadOptions(Reading):
 def _open(path: Path) -> bytes:
     file, _ = split_table(path)
     try:
+        check_no_device(file)
         if file.is_file():
             check_memory(_COPIES * file.stat().st_size, "reading it", file=path)
         return file.read_bytes()
