@@ -270,6 +270,9 @@ def read_problem(
     if not many:
         listing = _describe_file(content, edges, options, table)
         return _build(listing, labels, features, options, files)
+    unused = {"directed": options.directed, "ids": options.ids != "auto", "add_isolated": options.add_isolated}
+    if argument := next((name for name, given in unused.items() if given), None):
+        raise DemonetError("not allowed for a set of graphs", argument=argument, file=edges)
     if features not in (None, "attributes") or (features is not None and table is not None):
         hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
         raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
