@@ -172,7 +172,7 @@ def listed_beside(file: Path) -> list[Path]:
     """The files of a run in the folder of a file, if there is one."""
     # Only for a link: the absolute path of another file may lead through folders that are closed to us.
     beside = (Path(os.path.realpath(file)) if file.is_symlink() else file).parent
-    return [beside / name for name in _listed(beside)] if _is_whole(beside) else []
+    return [beside / name for name in (*_listed(beside), MANIFEST, LOCK)] if _is_whole(beside) else []
 
 
 class RunFolder:
