@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from demonet.errors import DemonetError
+from demonet.errors import DemonetError, Hint
 
 if sys.platform == "win32":
     import msvcrt
@@ -143,6 +143,19 @@ def check_not_input(path: str | Path, inputs: Iterable[str | Path | None]) -> No
         inside = os.path.isdir(name) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(name))
         if inside or os.path.samefile(path, name):
             raise DemonetError(f"it would replace the input {name}", file=path, hint="use another name")
+
+
+def check_no_device(path: Path) -> None:
+    """Refuse to read a device, which may have no end; a pipe has one."""
+    if path.is_char_device() or path.is_block_device():
+        raise OSError(errno.EINVAL, "this is a device, not a file", str(path))
+
+
+def check_ours(path: Path, mark: bytes, *, overwrite: bool) -> None:
+    """Refuse to replace a file without this mark of ours in it, unless it is empty or ``overwrite`` says so."""
+    if not overwrite and path.is_file() and path.stat().st_size and mark not in path.read_bytes():
+        hint = Hint("use another name, or {overwrite} to replace it", overwrite=True)
+        raise DemonetError("exists, and is not what this command writes", file=path, hint=hint)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from demonet.atomic import replacing
+from demonet.atomic import check_no_device, replacing
 from demonet.errors import DemonetError
 
 PATHS = ("edges", "labels", "features", "split", "out")  # each may be a file; the first three also a name
@@ -47,6 +47,7 @@ def read_config(path: Path, known: set[str]) -> dict[str, Any]:
         known: The names that are allowed.
     """
     try:
+        check_no_device(path)
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DemonetError("no such file", file=path) from None

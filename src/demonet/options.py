@@ -7,6 +7,7 @@ package defines what a name stands for, ``tests/test_options.py`` compares the n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -216,8 +217,8 @@ class Settings:
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
             raise DemonetError(problem, hint=hint)
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a number above 0")
+        if self.time_limit is not None and not 0 < self.time_limit < math.inf:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a finite number above 0")
         if self.cv > 1 and (self.split is not None or not self.test):
             problem = "a split file" if self.split is not None else "no test part"
             need = "repeated splits are random and need a test part"
@@ -318,8 +319,8 @@ class Comparing:
             raise DemonetError(f"{self.metric!r} is unknown", argument="metric", hint=f"use {', '.join(known)}")
         if not self.test > 0:
             raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="use a number above 0")
+        if self.time_limit is not None and not 0 < self.time_limit < math.inf:
+            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a finite number above 0")
         known = import_module("demonet.methods").names() if self.methods else []
         for name in self.methods or ():
             if name not in known:

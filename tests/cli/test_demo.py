@@ -42,3 +42,15 @@ def test_bad_arguments_are_exit_code_2_and_no_traceback(main, arguments):
     code, out, err = main(*arguments)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
+
+
+def test_a_page_of_something_else_is_replaced_only_when_asked(monkeypatch, main, tmp_path):
+    small_demo(monkeypatch)
+    page = tmp_path / "report.html"
+    page.write_text("<html>of the user")
+    code, out, err = main("demo", "--out", str(page), "--splits", "1")
+    assert (code, out, page.read_text()) == (2, "", "<html>of the user")
+    assert err.startswith(f"{page}: ")
+    assert "--overwrite" in err
+    for more in (["--overwrite"], []):  # now it is ours
+        assert main("demo", "--out", str(page), "--splits", "1", *more)[0] == 0

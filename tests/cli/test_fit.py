@@ -105,13 +105,15 @@ def test_nothing_is_written_over_an_input_or_a_file_of_the_run(problem, main, mo
     given = ["edges.csv", "--features", "features.csv"]
     commands = [["predict", "run", *given, "--out", name] for name in inputs]
     commands += [["embed", "run", *given, "--out", name] for name in inputs if name.endswith(".csv")]
-    commands += [["export", "run", "--onnx", name] for name in inputs if name.startswith("run")]
+    commands += [["export", "run", "--onnx", name] for name in inputs]
+    commands += [["demo", "--out", name] for name in inputs]
     commands += [["predict", "run", "graph.store", "--out", "graph.store/manifest.json"]]
     commands += [["fit", "edges.csv", "--labels", "run/predictions.csv", "--out", "run", "--overwrite"]]
     with monkeypatch.context() as patch:  # before any work
         patch.setattr("demonet.runs.inference.load_model_of", None)
         patch.setattr("demonet.runs.load_run", None)
         patch.setattr("demonet.runs.fit.make_plan", None)
+        patch.setattr("demonet.runs.demo.run", None)
         for command in commands:
             code, _, error = main(*command)
             assert code == 2, command

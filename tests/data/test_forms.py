@@ -1,5 +1,6 @@
 """Ids, labels and categories keep the form in which they are written: 007 is not 7."""
 
+import re
 import warnings
 
 import networkx as nx
@@ -88,7 +89,7 @@ def test_a_category_keeps_its_form(write):
     first = read_graph(edges, features=write("f.csv", "node,kind\na,01\nb,x\nc,y\nd,z\n"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = read_graph(edges, features=write("g.csv", "node,kind\na,01\nb,01\nc,01\nd,\n"), columns=first.columns)
+        again = read_graph(edges, features=write("g.csv", "node,kind\na,01\nb,01\nc,01\nd,x\n"), columns=first.columns)
     assert again.x[:, first.columns.names.index("kind=01")].tolist() == [1, 1, 1, 0]
 
 
@@ -113,3 +114,30 @@ def test_values_of_a_frame_that_differ_only_in_their_type(values):
     with pytest.raises(DemonetError, match="'kind'"):
         read_graph([("a", "b"), ("b", "c")], labels)
     assert ids_of(read_graph(frame.assign(source=[1, "x", 2]))) == ["1", "2", "a", "b", "c", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1.0,2\n2.0,3\n3.0,1\n", "'1' and '1.0'.*3 such pairs"),  # as pandas writes a column with gaps
+        ("1e3,1000\n1000,1.0e3\nx,1e3\n", "'1000' and '1.0e3'.*2 such"),
+        ("0.50,x\n.5,x\n", "'.5' and '0.50'"),
+        ("1e999999999,x\nx,9e-999999999\nx,1\n", None),
+        ("10000000000000001.0,10000000000000000\nx,y\n", None),
+        ("NA,x\nx,y\n", "'NA' is read as an id"),
+    ],
+)
+def test_other_forms_of_numbers_and_words_for_missing_ones_are_told(write, text, told):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_graph(write("e.csv", "source,target\n" + text))
+    found = [str(each.message) for each in caught if "undirected" not in str(each.message)]
+    assert len(found) == (told is not None)
+    assert all(re.search(str(told), each) for each in found)
+
+
+def test_labels_in_small_and_capital_letters_are_told(write):
+    labels = write("l.csv", "node,kind\na,true\nb,TRUE\nc,False\n")
+    with pytest.warns(DemonetWarning, match="labels .*'true' and 'TRUE'"):
+        data = read_graph(write("e.csv", "source,target\na,b\nb,c\n"), labels)
+    assert data.class_names == ["False", "TRUE", "true"]

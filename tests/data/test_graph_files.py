@@ -9,6 +9,8 @@ from demonet import DemonetError
 from demonet.data import GraphSet, ids_of, read_graphs
 from demonet.data.synthetic import small_graphs
 from demonet.errors import DemonetWarning
+from demonet.options import Reading
+from demonet.runs.inputs import read_inputs
 
 TU = {
     "A": "1, 2\n2, 1\n2, 3\n3, 2\n5, 4\n4, 5\n",
@@ -173,3 +175,10 @@ def test_a_set_is_a_sequence_that_pyg_loads():
     batch = next(iter(DataLoader(graphs, batch_size=12)))
     assert batch.num_graphs == 12
     assert torch.equal(batch.y, graphs.y)
+
+
+@pytest.mark.parametrize("option", [{"directed": True}, {"ids": "int"}, {"add_isolated": True}])
+def test_options_that_a_set_of_graphs_does_not_have(write, refuses, option):
+    """They were ignored in silence."""
+    file = write("e.csv", "graph,source,target\n1,a,b\n2,a,b\n")
+    refuses(lambda: read_inputs(str(file), None, None, Reading(**option)), "e.csv", next(iter(option)))

@@ -13,7 +13,7 @@ from tests.reference.layers import PAPER
 
 from demonet import DemonetError, checks
 from demonet.data import ids_of, read_graph, read_graphs
-from demonet.data.readers import tables
+from demonet.data.readers import graphml, tables
 from demonet.data.readers.base import MAX_LINE, ReadOptions
 from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
 from demonet.runs import Settings
@@ -62,6 +62,39 @@ def test_xml_takes_a_few_times_its_size(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * len(text)
+
+
+def test_a_long_token_of_xml_is_read_in_a_few_passes(monkeypatch, tmp_path):
+    """Each block was parsed from the beginning of the token: 40 MB took a minute."""
+    fed = []
+
+    class Counted(graphml.XMLPullParser):
+        def feed(self, part):
+            fed.append(len(part))
+            super().feed(part)
+
+    monkeypatch.setattr(graphml, "XMLPullParser", Counted)
+    head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+    text = f'{head}<node id="{"x" * 10**6}"/><node id="y"/></graph></graphml>'.encode()
+    assert len(read_graphml(text, tmp_path / "a.graphml", ReadOptions()).nodes) == 2
+    assert sum(fed) == len(text)
+    assert len(fed) < 10
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("</graph>", '</graph><graph edgedefault="directed"><node id="c"/></graph>'), "more than one graph"),
+        (('<node id="b"/>', "<node/>"), "a node has no id"),
+        ((' target="b"', ""), "edge has no target"),
+    ],
+)
+def test_what_xml_files_leave_out_is_no_node(tmp_path, change, words):
+    """Before, nodes and ends without an id were one node called None, and other graphs were left out in silence."""
+    head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+    text = f'{head}<node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>'
+    with pytest.raises(DemonetError, match=rf"a\.graphml: .*({words})"):
+        read_graphml(text.replace(*change).encode(), tmp_path / "a.graphml", ReadOptions())
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Tables as people have them: separators, decimal commas, missing values, categories, headers of any name."""
 
 import gzip
+import os
 import warnings
 
 import numpy as np
@@ -447,3 +448,59 @@ def test_a_column_of_lists_is_refused_by_name(write):
     labels = write("likes.json", '[{"node": "a", "likes": ["x"]}, {"node": "b", "likes": ["x", "y"]}]')
     with pytest.raises(DemonetError, match="'likes'"):
         read_graph(write("edges.csv", PATH), labels)
+
+
+@pytest.mark.parametrize("columns", [{}, {"label_column": 1}])
+@pytest.mark.parametrize("name", ["table.csv", "./table.csv"])
+def test_labels_in_a_table_without_names_are_no_attribute_of_it(path, write, columns, name):
+    """Before, the labels were among the attributes, and every model was right about all of them."""
+    table = write("table.csv", "a,0,5\nb,1,6\nc,0,7\nd,1,8\n")
+    given = os.path.join(os.path.dirname(table), name)
+    if not columns:
+        with pytest.raises(DemonetError, match=r"table\.csv: .*first line"):
+            read_graph(path, table, given)
+        return
+    data = read_graph(path, table, given, **columns)
+    assert (data.y.tolist(), data.x.tolist()) == ([0, 1, 0, 1], [[5], [6], [7], [8]])
+
+
+def test_a_column_called_like_the_labels_in_capitals_or_not_at_all_is_no_attribute(path, write):
+    labels = write("labels.csv", "node,label\na,x\nb,y\nc,x\nd,y\n")
+    table = write("table.csv", ",node,Label,size\n0,a,x,5\n1,b,y,6\n2,c,x,7\n3,d,y,8\n")
+    with pytest.warns(DemonetWarning) as told:
+        data = read_graph(path, labels, table)
+    assert data.columns.names == ["size"]
+    assert ["'Label'" in str(each.message) for each in told] == [True, False]
+    assert "column 1" in str(told[1].message)
+    again = read_graph(path, features=table, columns=data.columns)
+    assert again.x.tolist() == data.x.tolist() == [[5], [6], [7], [8]]
+
+
+def test_another_table_with_dates_or_gaps_that_training_did_not_have(path, write):
+    """Before, dates that may be read in two ways were read day first, and gaps became medians in silence."""
+    first = read_graph(path, features=write("f.csv", "node,day,size\na,2024-05-06,1\nb,2024-05-07,2\n"))
+    with pytest.raises(DemonetError, match=r"g\.csv: '5/6/2024' in column 'day': day or month"):
+        read_graph(path, features=write("g.csv", "node,day,size\na,5/6/2024,1\n"), columns=first.columns)
+    for form in ("6.5.2024", "2024-05-06 00:00"):
+        table = write("h.csv", f"node,day,size\na,{form},\nb,{form},2\n")
+        with pytest.warns(DemonetWarning, match=r"'size' \(1 of 2\)"):
+            again = read_graph(path, features=table, columns=first.columns)
+        assert again.x[:2].tolist() == [[*first.x[0, :3].tolist(), 1.5], [*first.x[0, :3].tolist(), 2]]
+
+
+def test_a_typing_error_in_a_column_without_a_name_is_left_out_by_its_number(path, write):
+    with pytest.raises(DemonetError, match=r"f\.csv:2: .*ignore=2"):
+        read_graph(path, features=write("f.csv", "a,1,5\nb,2,six\nc,3,7\nd,4,8\n"))
+
+
+def test_byte_order_marks_of_files_that_were_put_together(write):
+    text = b"".join(b"\xef\xbb\xbf" + part for part in (b"a,b\r\nb,c\r\n", b"a,c\n", b"c,d\n"))
+    assert ids_of(read_graph(write("edges.csv", text))) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("weight", ["1e39", "-1e39"])
+def test_a_weight_that_no_float_has_is_refused(write, weight):
+    with pytest.raises(DemonetError, match=r"e\.csv: weight -?1e\+39"):
+        read_graph(write("e.csv", f"source,target,weight\na,b,1\nb,c,{weight}\n"))
+    with pytest.raises(DemonetError, match=r"f\.csv: weight 6e\+38"):
+        read_graph(write("f.csv", "source,target,weight\na,b,3e38\nb,a,2.9e38\na,b,1e37\n"))

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from demonet.data import ids_of, read_graph
+from demonet.data.readers import base
 from demonet.errors import DemonetWarning
 
 EDGES = [("source", "target"), *((i, (i + 1) % 4) for i in range(4))]
@@ -144,3 +145,34 @@ def test_a_header_is_one_where_other_columns_or_the_format_say_so(write, tmp_pat
         assert read_graph(write("x.csv", "from,to,weight\na,to,2\nto,b,1\n"), directed=False).num_nodes == 3
         pd.DataFrame({"ann": ["a", "ann"], "bob": ["b", "c"]}).to_parquet(tmp_path / "p.parquet")
         assert read_graph(tmp_path / "p.parquet", directed=False).num_nodes == 4
+
+
+@pytest.mark.parametrize("cell", ["XFD1048576", "A1048576"])
+def test_a_cell_far_from_the_others_takes_neither_time_nor_memory(tmp_path, refuses, cell):
+    """Before, a million rows of 16,384 empty cells each were made."""
+    calls, _ = workbook(tmp_path / "a.xlsx", lambda book: book["Calls"].__setitem__(cell, 1))
+    refuses(lambda: read_graph(calls, source="source", target="target"), "a.xlsx#Calls:1048576: ")
+
+
+def test_an_error_in_a_cell_is_no_id(tmp_path, refuses):
+    def change(book):
+        book["Calls"]["A3"].value, book["People"]["C3"].value = "#REF!", "#N/A"
+
+    calls, people = workbook(tmp_path / "a.xlsx", change)
+    refuses(lambda: read_graph(calls), "#Calls: ", "A3", "#REF!")
+    calls, people = workbook(tmp_path / "b.xlsx", lambda book: book["People"].__setitem__("D4", "#N/A"))
+    assert "limit missing" in read_graph(calls, features=people).columns.names
+
+
+def test_small_files_whose_tables_are_large_are_refused(tmp_path, refuses, monkeypatch):
+    monkeypatch.setattr(base, "_MAX_EXPANSION", 1)
+    monkeypatch.setattr(base.check_expansion, "__defaults__", (1 << 20,))
+    file = tmp_path / "a.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE TABLE t (source, target AS (hex(zeroblob(100000))))")
+        made.executemany("INSERT INTO t (source) VALUES (?)", [(i,) for i in range(20)])
+        made.commit()
+    refuses(lambda: read_graph(file), "a.db: ", "bytes expand")
+    records = tmp_path / "a.json"
+    records.write_text(json.dumps([{"source": i, "target": i + 1, f"c{i}": 1} for i in range(400)]))
+    refuses(lambda: read_graph(records), "a.json: ", "bytes expand")

@@ -238,8 +238,12 @@ def test_out_of_memory(folder, error):
         (["compare", "edges.csv", "--labels", "labels.csv", "--out", "c", "--jobs", "1000"], "four for each core"),
         (["fit", "edges.csv", "--labels", "labels.csv", "--out", "f", "--cv", "100000000"], "1000"),
         (["export", "run", "--onnx", "run"], "folder"),
+        (["fit", "edges.csv", "--labels", "labels.csv", "--out", "f", "--time-limit", "inf"], "--time-limit"),
+        (["fit", "edges.csv", "--labels", "labels.csv", "--out", "f", "--split", "/dev/zero"], "device"),
+        (["fit", "edges.csv", "--labels", "/dev/zero", "--out", "f"], "device"),
+        (["fit", "edges.csv", "--config", "/dev/zero", "--out", "f"], "device"),
     ],
-    ids=["source", "seed", "sizes", "jobs", "cv", "onnx"],
+    ids=["source", "seed", "sizes", "jobs", "cv", "onnx", "limit", "split", "labels", "config"],
 )
 def test_arguments_that_no_machine_can_serve_are_refused_at_once(folder, arguments, word):
     start = time.monotonic()

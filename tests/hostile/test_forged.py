@@ -88,6 +88,24 @@ def test_a_sparse_tensor_with_an_index_out_of_bounds_is_refused(tmp_path, refuse
     refuses(lambda: read_graph(path), "graph.pt", "")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x", torch.empty(3, 2, device="meta")),
+        ("x", torch.quantize_per_tensor(torch.ones(3, 2), 1.0, 0, torch.qint8)),
+        ("edge_weight", torch.ones(5)),
+        ("edge_weight", torch.tensor([1.0, torch.inf])),
+        ("train_mask", torch.ones(7, dtype=torch.bool)),
+    ],
+)
+def test_a_graph_with_values_that_cannot_be_is_refused(tmp_path, refuses, name, value):
+    """The first was a traceback; too many weights were taken for the edges in the order of the first ones."""
+    path, data = tmp_path / "graph.pt", Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    data[name] = value
+    torch.save(data, path)
+    refuses(lambda: read_graph(path), "graph.pt", "")
+
+
 def test_a_long_name_in_a_manifest_is_refused(tmp_path, refuses):
     """It was an error of the system."""
     refuses(lambda: member(tmp_path, "a" * 256), "too long")

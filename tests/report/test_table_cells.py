@@ -81,3 +81,10 @@ def test_a_cell_beside_a_printed_one():
 def test_words_stand_for_numbers():
     (shown,) = show_column(Column("order-free", words={1.0: "yes", 0.0: "no"}), [Beside(1.0, math.nan, 0.0)])
     assert (shown.text, shown.printed, shown.order) == ("yes", "no", "1.0")
+
+
+def test_texts_cannot_reorder_a_page():
+    """Names in the reasons of an item came as they are."""
+    for text in ("joined to \u202egpj.exe", "\x1b[2J", "a" * 200 + "\u2066"):
+        shown = show(text)
+        assert (shown.text + shown.whole).isprintable()

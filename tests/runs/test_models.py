@@ -334,3 +334,10 @@ def test_columns_of_noise_do_not_erase_the_structure(problem):
     assert machine.metrics["test_metric"] > simple["degree-knn"] > simple["attribute-lr"]
     network = fit(features="noise.csv", out="network", settings=Settings(epochs=1))
     assert "structure" in network.config["features"].split("+")
+
+
+def test_without_a_test_part_there_are_no_reasons_for_its_items(problem):
+    """It was a traceback after all the work."""
+    run = fit_run("edges.csv", "labels.csv", out="run", settings=Settings(model="kernel", test=0.0), page=page)
+    assert run.metrics["test_metric"] is None
+    assert load_run("run").metrics["split"]["test"] == 0

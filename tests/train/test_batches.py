@@ -150,3 +150,12 @@ def test_a_large_graph_is_predicted_in_blocks(monkeypatch):
     monkeypatch.setattr("demonet.estimators.models.ROWS", 4)
     np.testing.assert_allclose(classifier.predict_proba(), expected[0], atol=1e-5)
     np.testing.assert_allclose(classifier.transform(), expected[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_no_batch_has_a_single_node(size):
+    """With batch normalisation, a batch of one was a traceback."""
+    model, graph = network()
+    split = replace(SPLIT, train=SPLIT.train[: len(SPLIT.train) - 1 + len(SPLIT.train) % 2])  # an odd number
+    problem = NodeBatchProblem(NeighbourSampler(model, graph, 3), GRAPH.y, split, size)
+    assert {batch.y.numel() for batch in problem.training(0, 0)} == {2, 3}

@@ -17,18 +17,20 @@ def demo(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The page to write.")] = Path("report.html"),
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Number of splits per problem.")] = 3,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of data, splits and networks.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is no page of demonet.")] = False,
 ) -> None:
     """Train DEMO-Net, its closed form and other methods on generated graphs; print tables and write a page."""
     import torch
 
-    from demonet.errors import DemonetError
+    from demonet.atomic import check_file, check_ours
     from demonet.progress import Bar
     from demonet.report.demo import demo_page
-    from demonet.report.page import write
+    from demonet.report.page import GENERATOR, write
     from demonet.runs.demo import FLIP_METHODS, METHODS, run, steps
+    from demonet.runs.folder import listed_beside
 
-    if not out.parent.is_dir():  # before minutes of training
-        raise DemonetError("the folder of the page does not exist", argument="out", file=out)
+    check_file(out, "out", listed_beside(out))  # before minutes of training
+    check_ours(out, GENERATOR, overwrite=overwrite)
     torch.set_num_threads(1)  # the graphs are small, and results must not depend on the number of threads
     start = time.perf_counter()
     done, total = itertools.count(1), steps(splits)

@@ -16,12 +16,15 @@ def export(
     run: RunFolder,
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
     weighted: Annotated[bool, typer.Option("--weighted", help="Add edge weights as an input.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is no such model.")] = False,
 ) -> None:
     """Write the model of a finished run as ONNX: features and edges in, probabilities or numbers out."""
-    from demonet.atomic import check_file
+    from demonet.atomic import check_file, check_ours
+    from demonet.estimators.onnx import FORMAT
     from demonet.runs.folder import files_of, load_model_of
 
     check_file(onnx, inputs=files_of(run, onnx))
+    check_ours(onnx, FORMAT.encode(), overwrite=overwrite)
     finished, estimator = load_model_of(run)
     if finished.model != "network":
         hint = "only networks can be exported: fit again with --model network"

@@ -51,7 +51,7 @@ class ColumnEncoding:
         median: What replaces a missing number or date.
         missing: Whether values were missing, so that a column of 0 and 1 says where.
         categories: The categories, sorted; each is a column of 0 and 1.
-        day_first: Whether dates are written day, month, year.
+        day_first: Whether dates are written day, month, year; None if all were written year first.
         limits: The smallest and the largest number.
     """
 
@@ -60,7 +60,7 @@ class ColumnEncoding:
     median: float = 0.0
     missing: bool = False
     categories: tuple[str, ...] = ()
-    day_first: bool = True
+    day_first: bool | None = True
     limits: tuple[float, float] | None = None
 
     @property
@@ -135,7 +135,7 @@ class Columns:
     def encode(self, table: Attributes) -> NDArray[np.float32]:
         """``[rows, columns]`` the table as numbers."""
         result = np.zeros((table.rows, len(self.encoded)), dtype=np.float32)
-        at, unseen, outside = 0, list[str](), list[str]()
+        at, unseen, outside, missing = 0, list[str](), list[str](), list[str]()
         for column, place in zip(self.columns, self._places(table), strict=True):
             if place is None:
                 continue
@@ -160,6 +160,12 @@ class Columns:
                     outside.append("{!r} ({:g} to {:g})".format(column.name, *column.limits))
             if column.missing:
                 block[gone, width - 1] = 1
+            elif gone.any():
+                missing.append(f"{column.name!r} ({np.count_nonzero(gone):,} of {gone.size:,})")
+        if missing:
+            message = f"values are missing that training had all of, in {', '.join(missing[:_SHOWN])}"
+            hint = "medians replace numbers, and there is no category"
+            warn(DemonetWarning(message, file=table.file, hint=hint))
         if unseen:
             message = f"categories that training did not have count as none of them: {', '.join(unseen[:_SHOWN])}"
             warn(DemonetWarning(message, file=table.file))
@@ -287,20 +293,36 @@ class Attributes:
         )
         if wrong.size:
             row = int(wrong[0])
-            hint = Hint("correct it or leave the cell empty; {ignore} leaves the column out", ignore=name)
+            hint = Hint("correct it or leave the cell empty; {ignore} leaves the column out", ignore=self._named(place))
             text = str(self.texts(place)[row])
             raise DemonetError(f"{text[:60]!r} is not a number, in column {name!r}", **self.where(row), hint=hint)
         if marked:
             self._marked.append(repr(name))
         return values
 
-    def days(self, place: int, day_first: bool) -> NDArray[np.float64]:
-        """A column of dates as days since 1970, NaN for missing ones."""
+    def day_first(self, place: int, trained: bool | None = None) -> bool | None:
+        """Whether dates are written day, month, year: as the column shows itself, else as in training."""
+        found, known = day_comes_first(self.known(place)), self.known(place)
+        found = trained if found is None else found
+        dates = (text for text in known if looks_like_time(text) and not text[:4].isdecimal())
+        if found is None and (short := next(dates, None)):
+            hint = Hint("write it as 2024-12-31; {ignore} leaves the column out", ignore=self._named(place))
+            problem = f"{short!r} in column {self.names[place]!r}: day or month first?"
+            raise DemonetError(problem, file=self.file, hint=hint)
+        return found
+
+    def _named(self, place: int) -> str | int:
+        """How a column is named in an option."""
+        return self.names[place] if self.named else self.places[place]
+
+    def days(self, place: int, trained: bool | None = None) -> NDArray[np.float64]:
+        """A column of dates as days since 1970, NaN for missing ones; ``trained`` is as in :meth:`day_first`."""
         import pyarrow as pa
 
         if pa.types.is_temporal(self.columns[place].type):
             micro = self.columns[place].cast(pa.timestamp("us"), safe=False).to_numpy().astype("datetime64[us]")
             return np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 86400e6)
+        day_first = self.day_first(place, trained) is not False
         values = read_dates(self.texts(place), day_first)
         if values is None:
             texts = enumerate(self.texts(place))
@@ -325,12 +347,8 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
         what = "times of day" if kind == "time" else f"type {table.columns[place].type}"
         raise DemonetError(f"column {name!r} has {what}, which are not features", file=table.file, hint=out)
     if kind == "date":
-        day_first = day_comes_first(table.known(place))
-        if day_first is None:
-            hint = Hint("write it as 2024-12-31; {ignore} leaves the column out", ignore=name)
-            problem = f"{table.known(place)[0]!r} in column {name!r}: day or month first?"
-            raise DemonetError(problem, file=table.file, hint=hint)
-        values = table.days(place, day_first)
+        day_first = table.day_first(place)
+        values = table.days(place)
         known = values[~np.isnan(values)]
         if known.size:
             return ColumnEncoding(name, "date", float(np.median(known)), known.size < values.size, (), day_first)

@@ -87,7 +87,11 @@ def simple_edges(
     if merged is not None:
         pairs, values = merged
         own = keys if directed else _undirected(keys, num_nodes)
-        edge_weight = torch.from_numpy(values[np.searchsorted(pairs, own)].astype(np.float32))
+        with np.errstate(over="ignore"):
+            edge_weight = torch.from_numpy(values[np.searchsorted(pairs, own)].astype(np.float32))
+        if not bool(edge_weight.isfinite().all()):
+            largest = float(np.abs(values).max())
+            raise DemonetError(f"weight {largest:g} is too large for a float32", file=file, hint="use another unit")
     edge_index = np.empty((2, keys.size), dtype=np.int64)
     np.floor_divide(keys, max(num_nodes, 1), out=edge_index[0])
     np.multiply(edge_index[0], num_nodes, out=edge_index[1])

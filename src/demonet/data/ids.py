@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -62,22 +63,36 @@ def take(ids: Ids, numbers: np.ndarray) -> Ids:
     return ids[numbers] if isinstance(ids, np.ndarray) else Coded(ids.codes[numbers], ids.names)
 
 
-def warn_of_forms(names: Iterable[Any], what: str, **where: Any) -> None:
-    """Warn of names that differ only in the form of an integer, such as ``007`` and ``7``, which are kept apart."""
-    names = list(names)
-    others = [name for name in names if isinstance(name, str) and name[:1] in "+-0" and number_value(name) is not None]
-    if not others:
-        return
-    known, first, pairs = set(names), dict[int, str](), []
-    for name in others:
-        value = number_value(name)
-        assert value is not None
-        same = str(value) if str(value) in known else first.setdefault(value, name)
+def warn_of_forms(names: Iterable[Any], what: str, *, words: bool = False, **where: Any) -> None:
+    """Warn of names that differ only in the form of a number, such as ``7``, ``007`` and ``7.0``, and are kept apart.
+
+    Args:
+        names: The names.
+        what: What they are, for the warning.
+        words: Whether those that differ in small and capital letters count, too.
+        where: The file, for the warning.
+    """
+    texts, first, pairs = list(map(str, names)), dict[Any, str](), []
+    others = [(name, form) for name in texts if as_integer(name) is None and (form := _form(name, words)) is not None]
+    known = set(texts) if others else set()
+    for name, form in others:
+        same = form if form in known else first.setdefault(form, name)
         if same != name:
             pairs.append(f"{same!r} and {name!r}")
     if pairs:
         rest = f" ({len(pairs)} such pairs)" if len(pairs) > 1 else ""
         warn(DemonetWarning(f"{what} {pairs[0]} differ only in form and are kept apart{rest}", **where))
+
+
+def _form(name: str, words: bool) -> str | None:
+    """What names that differ only in form have in common: of a number its plain form; None for any other name."""
+    value = number_value(name)
+    if value is not None:
+        return str(value)
+    if name[:1] in "+-.0123456789" and is_number(name) and abs(float(name)) < 1e40:
+        whole, _, rest = f"{Decimal(name):f}".partition(".")  # exact, unlike a float
+        return whole.removeprefix("+") + (f".{rest.rstrip('0')}" if rest.strip("0") else "")
+    return name.casefold() if words else None
 
 
 def as_attribute(ids: np.ndarray) -> Tensor | list[str]:

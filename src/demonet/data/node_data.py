@@ -120,7 +120,7 @@ class Labels(_ById):
         codes, names = encode_classes(self.labels)
         if len(self.columns) < 2:  # in several columns of 0 and 1, -1 is unknown
             warn_of_codes(names, file=self.file)
-            warn_of_forms(names, "labels", file=self.file)
+            warn_of_forms(names, "labels", words=True, file=self.file)
         rows = np.flatnonzero(codes >= 0)
         numbers, codes = numbering.find(self.ids)[rows], codes[rows]
         y = np.full(numbering.node_ids.size, -1, dtype=np.int64)
@@ -242,25 +242,28 @@ class FeatureRows(_ById):
     def read(cls, table: Table, numbering: Numbering, options: ReadOptions, labels: Collection[Any] = ()) -> Self:
         """A table of ids and values, encoded as ``options.columns`` says, or as the table itself does.
 
-        Columns that are called like one of the ``labels`` are left out: they would tell the answer.
+        Columns that are called like one of the ``labels``, in small letters, are left out: they would tell the answer.
+        So are columns without a name in a table with names, such as the row numbers that pandas writes.
         """
-        at = id_place(table, options.id_column)
+        at, known = id_place(table, options.id_column), options.columns.sources if options.columns is not None else ()
         (ids,) = _columns_by_id(table, numbering, options, at, ())
         left_out = {at}
         if options.columns is None:
             left_out |= {place_of(table, column, "ignore") for column in options.ignore or ()}
         if isinstance(options.label_column, int):
             left_out.add(place_of(table, options.label_column, "label_column"))
-        taken = [place for place, name in enumerate(table.names or ()) if name in labels and place not in left_out]
-        left_out.update(taken)
-        told = [table.named(place) for place in taken if (table.names or [])[place] != options.label_column]
+        names = {place: name for place, name in enumerate(table.names or ()) if place not in left_out}
+        names = {place: name for place, name in names.items() if name not in known}
+        taken = [place for place, name in names.items() if name.casefold() in labels]
+        unnamed = [place for place, name in names.items() if not name]
+        left_out.update(taken, unnamed)
+        told = [table.named(place) for place in taken if names[place] != options.label_column]
         if told and options.columns is None:
-            hint = "rename it if it is an attribute"
-            warn(
-                DemonetWarning(
-                    f"not used, because the labels have this name: {', '.join(told)}", file=table.file, hint=hint
-                )
-            )
+            problem = f"not used, because the labels have this name: {', '.join(told)}"
+            warn(DemonetWarning(problem, file=table.file, hint="rename it if it is an attribute"))
+        if unnamed and options.columns is None:
+            problem = f"not used, because it has no name: column {unnamed[0] + 1}"
+            warn(DemonetWarning(problem, file=table.file, hint="name it if it is an attribute"))
         places = [place for place in range(table.width) if place not in left_out]
         _check_width(table, places, "features")
         given = Attributes(table, places, options.decimal)

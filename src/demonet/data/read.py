@@ -7,6 +7,7 @@ and labels and features are matched to its nodes. Every file is opened once.
 from __future__ import annotations
 
 import copy
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -52,7 +53,7 @@ from demonet.data.readers.graphml import from_data, from_networkx
 from demonet.data.readers.matrix import from_matrix
 from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges
 from demonet.data.readers.tu import read_tu
-from demonet.data.values import as_integer, number_value
+from demonet.data.values import as_integer, is_missing, number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.options import Column, Decimal, Merge, SelfLoops
 
@@ -269,6 +270,9 @@ def read_problem(
     if not many:
         listing = _describe_file(content, edges, options, table)
         return _build(listing, labels, features, options, files)
+    unused = {"directed": options.directed, "ids": options.ids != "auto", "add_isolated": options.add_isolated}
+    if argument := next((name for name, given in unused.items() if given), None):
+        raise DemonetError("not allowed for a set of graphs", argument=argument, file=edges)
     if features not in (None, "attributes") or (features is not None and table is not None):
         hint = Hint("node attributes of a TU folder or a GIN file are used with {features}", features="attributes")
         raise DemonetError("not allowed for a set of graphs", argument="features", file=edges, hint=hint)
@@ -366,17 +370,24 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     named, labels = labels is not None, listing.labels if labels is None else labels
     features = listing.features if features is None else features
     labelled = None if labels is None else _labels(labels, listing, numbering, nodes, files, options)
-    same_table = features is labels or (isinstance(features, str | Path) and str(features) == str(labels))
+    paths = [os.path.realpath(each) for each in (labels, features) if isinstance(each, str | Path)]
+    same_table = features is labels or (len(paths) == 2 and paths[0] == paths[1])
     featured = None
     if features is not None:
         given = options if same_table else replace(options, label_column=None)
-        names = set(() if labelled is None else labelled.names) | {options.label_column}
+        if same_table and labelled is not None and labelled.table is not None:
+            _check_label_column(labelled.table, options)
+        named_so = (*(() if labelled is None else labelled.names), options.label_column)
+        names = {name.casefold() for name in named_so if isinstance(name, str)}
         featured = _features(features, labels, listing, numbering, nodes, files, given, names)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
     if numbering.kind == "str":
         warn_of_forms(numbering.node_ids, "ids", file=listing.file)
+        if words := [name for name in numbering.node_ids.tolist() if is_missing(name)]:
+            hint = "if it stands for a missing id, leave its rows out"
+            warn(DemonetWarning(f"{words[0]!r} is read as an id like any other", file=listing.file, hint=hint))
     data = Data(num_nodes=numbering.node_ids.size, node_ids=as_attribute(numbering.node_ids))
     weights = listing.weight if options.weight is not False else None
     said = listing.directed if options.directed is None else options.directed
@@ -408,6 +419,14 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     return ReadResult(
         data, bool(said), columns, table, name, weights is not None, undirected, as_listed, listing.directed
     )
+
+
+def _check_label_column(table: Table, options: ReadOptions) -> None:
+    """Refuse a table of labels and of features in which nothing says which columns are which."""
+    if table.names is None and options.label_column is None:
+        problem = "labels and features are one table without names, so that the labels would be features"
+        hint = "write the names of the columns into its first line"
+        raise DemonetError(problem, file=table.file, hint=hint)
 
 
 def _set_edges(data: Data, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, file: Path | None) -> None:

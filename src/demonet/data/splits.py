@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.atomic import replacing
+from demonet.atomic import check_no_device, replacing
 from demonet.errors import DemonetError
 
 _PARTS = ("train", "val", "test")
@@ -90,6 +90,7 @@ class Split:
     def load(cls, path: str | Path) -> Split:
         """Read what `save` wrote; a file that was changed since is an error."""
         try:
+            check_no_device(Path(path))
             content = Path(path).read_bytes()
         except FileNotFoundError:
             raise DemonetError("no such split file", file=path) from None

@@ -164,13 +164,15 @@ def looks_like_time(text: str) -> bool:
 
 
 def day_comes_first(texts: Iterable[str]) -> bool | None:
-    """Whether dates are written day, month, year; None if that cannot be told.
+    """Whether dates are written day, month, year; None if that cannot be told, as of dates that are written year first.
 
     >>> day_comes_first(["31/01/2024"]), day_comes_first(["1/31/2024"]), day_comes_first(["1.2.2024"])
     (True, False, True)
+    >>> day_comes_first(["1/2/2024"]), day_comes_first(["2024-01-31"])
+    (None, None)
     """
     parts = [found for text in texts if (found := _DATE.match(text)) and found[5]]
-    if not parts or any(found[6] == "." or int(found[5]) > 12 for found in parts):
+    if any(found[6] == "." or int(found[5]) > 12 for found in parts):
         return True
     return False if any(int(found[7]) > 12 for found in parts) else None
 

@@ -171,6 +171,8 @@ def explain_items(
     """
     nodes, wanted = isinstance(items, Data), dict(zip(map(int, rows), outputs, strict=True))
     left = math.inf if budget is None else budget
+    if not wanted:  # there is no test part
+        return []
     if not nodes:
         items, wanted = [items[row] for row in wanted], dict(enumerate(wanted.values()))
     columns = columns_of(items if nodes else items[0], names)

@@ -124,7 +124,7 @@ class Items(Section):
         first = self.order(self.lists[0])[:SHOWN].tolist()
         cells: list[list[Cell]] = [
             [
-                visible(self.ids[item]),
+                self.ids[item],
                 *(self.fields[key].cell(item) for key in self.lists[0].fields),
                 *(["; ".join(self.reasons.get(item, ())) or None] if self.reasons else []),
             ]

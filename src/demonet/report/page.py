@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from demonet.atomic import replacing
 from demonet.errors import DemonetError
+from demonet.escape import visible
 from demonet.report.chart import Chart
 from demonet.report.chart_plotly import draw
 from demonet.report.palette import DARK_TWIN
@@ -28,6 +29,8 @@ from demonet.report.table_cells import MARKS, Cell, Column, Shown, Verdict, show
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+GENERATOR = b'<meta name="generator" content="demonet">'  # in each page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +235,13 @@ def _template() -> Any:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: visible(value, "\n\t") if type(value) is str else value,
     )
     environment.filters["script_json"] = lambda text: Markup(script_json(text))
     environment.filters["dump"] = json.dumps
-    environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    environment.filters["code"] = lambda text: Markup(
+        re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(visible(text, "\n\t"))))
+    )
     return environment.get_template("template.html")
 
 

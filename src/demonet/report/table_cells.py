@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal, TypeAlias
 
+from demonet.escape import visible
+
 ABSENT = "–"
 MOST_TEXT = 80
 """Longer texts are cut on the page, but not when copied."""
@@ -99,7 +101,7 @@ def show(cell: Cell, digits: int = 3) -> Shown:
     """
     value = number_of(cell)
     if value is None:
-        text = ABSENT if cell is None else str(cell)
+        text = ABSENT if cell is None else visible(cell)
         return Shown(text) if len(text) <= MOST_TEXT else Shown(f"{text[: MOST_TEXT - 1]}…", whole=text)
     order = "" if math.isnan(value) else repr(value)
     if isinstance(cell, Beside):

@@ -165,10 +165,14 @@ def _listed(folder: Path) -> dict[str, str]:
 
 def files_of(out: Path, file: Path) -> list[Path]:
     """What ``file`` must not replace: the files of the run ``out``, there or not, and of a run in its own folder."""
+    return [*(out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)), *listed_beside(file)]
+
+
+def listed_beside(file: Path) -> list[Path]:
+    """The files of a run in the folder of a file, if there is one."""
     # Only for a link: the absolute path of another file may lead through folders that are closed to us.
     beside = (Path(os.path.realpath(file)) if file.is_symlink() else file).parent
-    listed = [beside / name for name in _listed(beside)] if _is_whole(beside) else []
-    return [*(out / name for name in (*FILES, MANIFEST, LOCK, LOGS, WORK)), *listed]
+    return [beside / name for name in (*_listed(beside), MANIFEST, LOCK)] if _is_whole(beside) else []
 
 
 class RunFolder:
@@ -281,6 +285,7 @@ def open_folder(out: Path, state: State, *, overwrite: bool = False) -> Iterator
 def lock_folder(out: Path) -> Iterator[None]:
     """Lock the folder of a run for this process, and remove what killed processes have left in it."""
     _check_there(out)
+    state_of(out)  # no lock in a folder of something else
     with locked(member(out, LOCK)) as ours:
         if not ours:
             raise DemonetError("another process is using this folder", file=out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -135,7 +136,8 @@ def _read(
     def check(label: Any) -> str | None:
         if run.task == "classify" and str(label) not in run.class_names:
             return f"{label!r} is not a class of the run: {listed(run.class_names)}"
-        return None if run.task == "classify" or is_number(str(label)) else f"{label!r} is not a number"
+        finite = is_number(str(label)) and math.isfinite(float(label))
+        return None if run.task == "classify" or finite else f"{label!r} is not a finite number"
 
     inputs = read_inputs(str(edges), given, table, reading, fitted.columns, check_label=check)
     if inputs.kind != run.kind:

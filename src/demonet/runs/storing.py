@@ -31,7 +31,7 @@ def store_graph(
         partition: How the graph is cut: ``"balanced"``, ``"hash"`` or ``"metis"``.
     """
     out, reading = Path(out), reading or Reading()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):  # before anything is read
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):  # before anything is read
         raise DemonetError("exists already", file=out, hint="use a new folder")
     self_loops = reading.self_loops or "drop"
     inputs = read_inputs(str(edges), labels, features, replace(reading, self_loops=self_loops))

@@ -71,12 +71,15 @@ class NodeBatchProblem:
         return [self.validation, self._train, self._batch_size, self._sampler.neighbours]
 
     def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
-        """All training nodes in batches of nearly equal size, shuffled and sampled by seed and epoch."""
+        """All training nodes in batches of nearly equal size, shuffled and sampled by seed and epoch.
+
+        A batch has two nodes at least, which batch normalisation needs.
+        """
         train = self._train
         generator = torch.Generator(train.y.device).manual_seed(seed * 1_000_003 + epoch)
         count = train.rows.numel()
         order = torch.randperm(count, generator=generator, device=train.y.device)
-        for some in order.tensor_split(math.ceil(count / self._batch_size)):
+        for some in order.tensor_split(min(math.ceil(count / self._batch_size), max(count // 2, 1))):
             weight = None if train.weight is None else train.weight[some]
             batch = self._sampler.batch(train.rows[some], generator)
             yield LabelledBatch((batch,), torch.arange(some.numel(), device=some.device), train.y[some], weight)

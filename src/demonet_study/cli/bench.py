@@ -38,8 +38,9 @@ def bench(
     """Time an epoch of DEMO-Net and of its peers; print ratios, write a CSV file and a page."""
     from rich.console import Console
 
+    from demonet.atomic import check_ours
     from demonet.errors import DemonetError
-    from demonet.report.page import write
+    from demonet.report.page import GENERATOR, write
     from demonet_study.bench import METHODS, GraphSpec
     from demonet_study.bench import bench as measure
     from demonet_study.bench.floor import copy_bandwidth
@@ -58,6 +59,8 @@ def bench(
     find(names)  # fails early on an unknown name
     numbers = [1000, 5000] if quick else _sizes(sizes)
     specs = [GraphSpec(graph, nodes=n) for n in numbers] if graph in KINDS else [GraphSpec(graph)]
+    for name, mark in (("bench.csv", b"graph,nodes,arcs,"), ("bench.html", GENERATOR)):
+        check_ours(out / name, mark, overwrite=False)
     out.mkdir(parents=True, exist_ok=True)
 
     console, errors = Console(), Console(stderr=True)

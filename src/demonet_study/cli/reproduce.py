@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from demonet.atomic import whole_of
 from demonet.cli.console import INTERRUPTED
 from demonet.errors import DemonetError
 
@@ -91,6 +92,8 @@ def reproduce(
         raise DemonetError("--render-only with --no-render", hint="choose one of them")
     if render_only and ledger is not None and not ledger.exists():
         raise DemonetError("no such ledger", file=ledger, hint="--render-only would write empty tables")
+    if ledger is None or not no_render:
+        _check_out(out)
     with Ledger(ledger or out / "ledger.sqlite") as opened:
         imported = None if no_render else _import(opened, exported, None)
         for path in merge or ():
@@ -127,13 +130,20 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _check_out(out: Path) -> None:
+    """Refuse a folder of files without a ledger: tables and figures would replace those of others."""
+    names = {whole_of(entry.name) for entry in out.iterdir()} if out.is_dir() else set()
+    if names and names.isdisjoint(("ledger.sqlite", "ledger.parquet")):
+        raise DemonetError("the folder is not empty and has no ledger", file=out, hint="use a new folder for --out")
+
+
 def _render(
     ledger: Ledger, parts: Sequence[Part], out: Path, runs: int | None, quick: bool, summary: WorkSummary | None
 ) -> None:
     from demonet_study.report.files import write_files
 
+    ledger.export_runs(out / "ledger.parquet")  # first: it tells the next command that the folder is ours
     written = write_files(ledger, parts, out, runs=runs, quick=quick, summary=summary)
-    ledger.export_runs(out / "ledger.parquet")
     typer.echo("\n".join(f"Wrote {path}" for path in [*written, out / "ledger.parquet"]))
 
 

@@ -230,3 +230,13 @@ def test_time_is_compared_on_one_kind_of_device(tmp_path, monkeypatch):
         with (tmp_path / f"{part}.csv").open(encoding="utf-8") as lines:
             counted[part] = {(row["runs"], row["device"]) for row in csv.DictReader(lines) if int(row["runs"])}
     assert counted == {"nodes": {("2", "a GPU")}, "comparison": {("1", "cpu")}}
+
+
+def test_a_folder_of_something_else_is_not_filled(refuses, tmp_path):
+    """Before, nodes.csv, tables and paper.html of the user were replaced."""
+    for name, command in (("nodes.csv", ["reproduce", "nodes", "--quick"]), ("bench.csv", ["bench", "--quick"])):
+        (tmp_path / name).write_text("of the user")
+        arguments = [*command, "--out", str(tmp_path)]
+        refuses(lambda given=arguments: CliRunner().invoke(app, given, catch_exceptions=False), str(tmp_path))
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        (tmp_path / name).unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from demonet.atomic import check_no_device
 from demonet.checks import check_memory
 from demonet.data.ids import Ids
 from demonet.errors import DemonetError, DemonetWarning, warn
@@ -108,10 +110,12 @@ def composed(text: str, file: Path | None) -> str:
 
 
 def as_lines(content: bytes, path: Path) -> bytes:
-    """The content of a text file with ``\\n`` at the ends of lines; a line that is too long is an error."""
+    """The content of a text file with ``\\n`` at the ends of lines and no byte order marks; long lines are an error."""
     data = as_text(content, path)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if (mark := codecs.BOM_UTF8) in data:  # files that were put one after the other
+        data = data.replace(b"\n" + mark, b"\n").removeprefix(mark)
     start = 0
     while len(data) - start > MAX_LINE:
         last = data.rfind(b"\n", start, start + MAX_LINE + 1)
@@ -198,6 +202,7 @@ class ReadOptions(Reading):
 def _open(path: Path) -> bytes:
     file, _ = split_table(path)
     try:
+        check_no_device(file)
         if file.is_file():
             check_memory(_COPIES * file.stat().st_size, "reading it", file=path)
         return file.read_bytes()

@@ -6,11 +6,10 @@ in flat columns: a file needs a few times its size, where NetworkX's own graphs 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, iterparse
+from xml.etree.ElementTree import Element, XMLPullParser
 
 import numpy as np
 from networkx.readwrite.gexf import GEXFReader
@@ -24,6 +23,7 @@ from demonet.data.readers.base import MASKS, Listing, ReadOptions, as_text
 from demonet.errors import DemonetError
 
 _NODE_BYTES, _EDGE_BYTES = 500, 80  # of memory for each, at least
+_BLOCK = 1 << 14  # bytes that are parsed at once
 
 
 def read_graphml(content: bytes, path: Path, options: ReadOptions) -> Listing:
@@ -104,12 +104,15 @@ def _graphml(text: bytes, weight: str) -> _Columns | None:
     keys: Any = None
     for path, ended in _elements(text, depth=2):
         name = _local(path[-1])
-        if not ended and len(path) == 2 and name == "graph" and found is None:
+        if not ended and len(path) == 2 and name == "graph" and found is not None:
+            raise ValueError("more than one graph: write one into a file of its own")
+        if not ended and len(path) == 2 and name == "graph":
             keys, first = reader.find_graphml_keys(path[0]), path[1]
             found = _Columns(first.get("edgedefault") == "directed", weight)
         elif ended and found is not None and path[1] is first:
             if name == "hyperedge":
                 raise ValueError("hyperedges are not supported")
+            _check_ids(path[-1], name)
             if name == "node":
                 reader.add_node(found, path[-1], *keys)
             elif name == "edge":
@@ -133,11 +136,19 @@ def _gexf(text: bytes, weight: str) -> _Columns | None:
             attributes["edge"]["weight"] = {"type": "double", "mode": "static", "title": "weight"}  # as Gephi 0.7
         elif ended and found is not None and path[1] is first:
             parent = _local(path[2])
+            _check_ids(path[-1], name)
             if parent == "nodes" and name == "node":
                 reader.add_node(found, path[-1], attributes["node"])
             elif parent == "edges" and name == "edge":
                 reader.add_edge(found, path[-1], attributes["edge"])
     return found
+
+
+def _check_ids(element: Element, name: str) -> None:
+    """Refuse a node or an edge without ids, which NetworkX takes for the node ``None``."""
+    for attribute in {"node": ("id",), "edge": ("source", "target")}.get(name, ()):
+        if element.get(attribute) is None:
+            raise ValueError(f"a {name} has no {attribute}")
 
 
 def _version(reader: Any, graph: Element) -> str:
@@ -154,17 +165,25 @@ def _elements(text: bytes, depth: int) -> Iterator[tuple[list[Element], bool]]:
     The latter are then removed, unless they declare attributes.
     """
     path: list[Element] = []
-    for event, element in iterparse(io.BytesIO(text), ("start", "end")):
-        if event == "start":
-            path.append(element)
-            if len(path) <= depth:
-                yield path, False
-            continue
-        if len(path) == depth + 1:
-            yield path, True
-            if _local(path[-2]) not in ("key", "attributes"):
-                del path[-2][:]
-        path.pop()
+    parser: Any = XMLPullParser(("start", "end"))
+    start, size = 0, _BLOCK
+    while start < len(text):
+        parser.feed(text[start : start + size])
+        start, size = start + size, 2 * size  # in a long token, it begins again with each block
+        if start >= len(text):
+            parser.close()
+        for event, element in parser.read_events():
+            size = _BLOCK
+            if event == "start":
+                path.append(element)
+                if len(path) <= depth:
+                    yield path, False
+                continue
+            if len(path) == depth + 1:
+                yield path, True
+                if _local(path[-2]) not in ("key", "attributes"):
+                    del path[-2][:]
+            path.pop()
 
 
 def _local(element: Element) -> str:
@@ -204,6 +223,8 @@ def from_data(data: Data) -> Listing:
     check_edge_index(data.edge_index, n)
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
     weight = data.get("edge_weight")
+    if weight is not None and weight.numel() != source.size:
+        raise DemonetError(f"edge_weight has {weight.numel():,} values for {source.size:,} edges")
     given = data.get("node_ids")
     nodes = np.arange(n) if given is None else given.cpu().numpy() if isinstance(given, Tensor) else make_ids(given)
     inside = {name: data[name] for name in ("x", "y", *MASKS) if data.get(name) is not None}

@@ -20,6 +20,7 @@ from demonet.data.readers.arrow import RecordTable
 from demonet.data.readers.base import as_text, check_expansion, numbered_lines, split_table
 from demonet.errors import DemonetError
 
+_ROWS = 1 << 20  # that a sheet may have
 _EXPANSION = 20  # bytes of Python values for a byte of a file, at least
 _MERGED = re.compile(rb'<mergeCell\s[^>]*?ref="([^"]+)"')
 _UNCOMPUTED = re.compile(
@@ -44,7 +45,9 @@ def read_excel(content: bytes, path: Path, header: bool | None = None, words: bo
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             check_expansion(len(content), sum(member.file_size for member in archive.infolist()), path)
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        names = [sheet.title for sheet in book.worksheets if any(sheet.iter_rows(values_only=True))]
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # what the file says may be a million empty rows of 16,384 columns
+        names = [sheet.title for sheet in book.worksheets if any(sheet.iter_rows(max_row=_ROWS, values_only=True))]
         sheet = book[_choose(names, path)]
         text = book._archive.read(sheet._worksheet_path)
         if merged := _MERGED.search(text):
@@ -53,21 +56,27 @@ def read_excel(content: bytes, path: Path, header: bool | None = None, words: bo
         if formula := _UNCOMPUTED.search(text):
             problem = f"the formula in cell {formula[1].decode()} has no result"
             raise DemonetError(problem, file=path, hint="open the file in Excel and save it")
-        rows = [(number, list(map(_cell, row))) for number, row in enumerate(sheet.iter_rows(), 1)]
+        found = enumerate(sheet.iter_rows(max_row=_ROWS), 1)
+        rows = [(number, [_cell(cell, path) for cell in row]) for number, row in found]
     except DemonetError:
         raise
     except Exception as error:  # openpyxl raises what zipfile, the parser of XML and its own descriptors do
         raise DemonetError(f"not an Excel workbook: {error!r}", file=path) from None
     rows = [(number, row) for number, row in rows if any(value is not None for value in row)]
     width = max((len(row) for _, row in rows), default=0)
+    check_expansion(len(content), 8 * width * len(rows), path)
     columns = list(zip(*(row + [None] * (width - len(row)) for _, row in rows), strict=True))
     columns = [column for column in columns if any(value is not None for value in column)]
     return RecordTable(columns, path, header=header, words=words, lines=[number for number, _ in rows])
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: Any, path: Path) -> Any:
     """The value of a cell; a number that is shown with leading zeros is text, as it is shown."""
     value = cell.value
+    if cell.data_type == "e" and value != "#N/A":  # that one means a missing value
+        raise DemonetError(
+            f"cell {cell.coordinate} has the error {value}", file=path, hint="correct it or leave it empty"
+        )
     if type(value) is int and value >= 0 and re.fullmatch("0{2,}", cell.number_format or ""):
         return f"{value:0{len(cell.number_format)}}"
     return None if isinstance(value, str) and not value.strip() else value
@@ -92,7 +101,12 @@ def read_sqlite(content: bytes, path: Path, header: bool | None = None, words: b
         table = _choose(names, path).replace('"', '""')
         cursor = base.execute(f'SELECT * FROM "{table}"')
         columns = [str(each[0]) for each in cursor.description]
-        return _records(columns, cursor.fetchall(), path)
+        rows, size = [], 0
+        for row in cursor:  # a column may be computed: a few bytes that become millions in each row
+            size += sum(len(value) for value in row if isinstance(value, str | bytes))
+            check_expansion(len(content), size, path)
+            rows.append(row)
+        return _records(columns, rows, path)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: bytes in SQLite's own message
         raise DemonetError(f"damaged SQLite database: {error}", file=path) from None
     finally:
@@ -116,6 +130,7 @@ def read_json(content: bytes, path: Path, header: bool | None = None, words: boo
     if row is not None:
         raise DemonetError(f"record {row} is not an object with named values", file=path)
     names = list(dict.fromkeys(name for record in found for name in record))
+    check_expansion(len(content), 8 * len(names) * len(found), path)
     return _records(names, [[record.get(name) for name in names] for record in found], path)
 
 

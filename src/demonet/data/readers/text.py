@@ -122,12 +122,12 @@ class TextTable(Table):
         around = b'"*+' if self._delimiter == " " else b'[ "]*+'
         between = around + re.escape(self._delimiter.encode()) + around
         start = between.join(b"".join(map(any_case, name)) for name in names)
-        line = re.compile(rb"\n((?:\xef\xbb\xbf)?+" + around + start + rb"[^\n]*+)")
+        line = re.compile(rb"\n(" + around + start + rb"[^\n]*+)")
         return line.finditer(self._data, self._start)
 
     def _plain(self, line: bytes) -> list[str]:
         """The fields of a line without what may differ between two spellings of a header."""
-        text = line.decode("utf-8").removeprefix("\ufeff").replace('"', "").casefold()
+        text = line.decode("utf-8").replace('"', "").casefold()
         return [field.strip() for field in text.split(self._delimiter)]
 
     def drop_header(self) -> None:

@@ -14,7 +14,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from demonet.checks import check_node_count
-from demonet.data.readers.base import Listing, ReadOptions
+from demonet.data.readers.base import MASKS, Listing, ReadOptions
 from demonet.data.readers.graphml import from_data
 from demonet.errors import DemonetError
 from demonet.schema import check_sparse, values_of
@@ -35,8 +35,10 @@ def read_pt(content: bytes, path: Path, options: ReadOptions) -> Listing:
     with values_of(path, "a graph"):
         for name, value in data.to_dict().items():
             if isinstance(value, torch.Tensor):
+                if value.is_quantized or value.is_meta:
+                    raise DemonetError(f"{name} is quantized, or has no values", hint="use a plain tensor")
                 check_sparse(value)
-            if name in ("x", "y") and value.size(0) != data.num_nodes:
+            if name in ("x", "y", *MASKS) and value.size(0) != data.num_nodes:
                 raise DemonetError(f"{name} has {value.size(0)} rows for {data.num_nodes} nodes")
         check_node_count(int(data.num_nodes), data.num_edges)
         listing = from_data(data)
