@@ -3,9 +3,10 @@
 Two layers, rows of x divided by their sum, dropout .5 before both, weight decay 5e-4 on the first, Adam .01, 200
 epochs, the public split, test accuracy at the best epoch on validation; widths 16 and 64; only the layer changes::
 
-    python benchmarks/swap.py ../shared/data/public --seeds 10 > benchmarks/results/swap.csv
+    python benchmarks/swap.py ../shared/data/public --layers gcn sage > benchmarks/results/swap.csv
 
-The defaults of the layer were chosen on these sets. On a CPU, x is sparse for layers that take it.
+``degree_term.py`` has the default layer in this script beside itself without a degree term, which is ``GCNConv``, with the
+same initial weights and masks. The defaults were chosen on these sets. On a CPU, x is sparse for layers that take it.
 """
 
 from __future__ import annotations
