@@ -5,8 +5,8 @@ epochs, the public split, test accuracy at the best epoch on validation; widths 
 
     python benchmarks/swap.py ../shared/data/public --layers gcn sage > benchmarks/results/swap.csv
 
-``degree_term.py`` has the default layer in this script beside itself without degree term, which is ``GCNConv``, with the
-same initial weights and masks. The defaults were chosen on these sets. On a CPU, x is sparse for layers that take it.
+``degree_term.py`` has the default layer in this script beside itself without a degree term: ``GCNConv``, with the same
+initial weights and masks. The defaults were chosen on these sets. On a CPU, x is sparse for layers that take it.
 """
 
 from __future__ import annotations
