@@ -69,7 +69,7 @@ class Recipe:
     metric: Callable[[Tensor, Tensor], Tensor] = accuracy
 
 
-SCRIPT = Recipe(10, (16, 64), ("sym",), drop_input=True, decay=5e-4)
+SCRIPT = Recipe(30, (16, 64), ("sym",), drop_input=True, decay=5e-4)
 SMALL = Recipe(20, (64,), epochs=400)
 RECIPES = {
     "brazil": replace(SMALL, seeds=40),
@@ -79,7 +79,7 @@ RECIPES = {
     "flip": replace(SMALL, seeds=6),
     "roles": replace(SMALL, seeds=6),
     "usa": SMALL,
-    "pubmed": replace(SCRIPT, seeds=5),
+    "pubmed": replace(SCRIPT, seeds=10),
     "minesweeper": Recipe(2, (32,), hidden=2, dropout=0.2, norm=True, epochs=300, metric=auc),
     "amazon-photo": replace(SCRIPT, seeds=3, widths=(64,)),
 }
@@ -191,6 +191,7 @@ class Stack(nn.Module):
         nets[0].convs[0].tasks.see(degrees[0])
         given, *others = (weights.rate * weights.basis(degree).to(problem.x.dtype) for degree in degrees)
         self.basis = torch.stack([one for other in others for one in (given, torch.zeros_like(given), other)])
+        self.faster = [conv.weights.faster(conv.weights.in_channels) for conv in nets[0].convs]
         self.layers = nn.ModuleList()
         for convs in zip(*(net.convs for net in nets), strict=True):
             each = [dict(conv.named_parameters()) for conv in convs]
@@ -217,8 +218,8 @@ class Stack(nn.Module):
                 ones = torch.ones(h.shape[1:], dtype=h.dtype)
                 h = torch.cat([runs * dropped(ones, rate, noise) for runs, noise in each])
             y = self._by_run(field.sums[layer] @ product(h, own["shared"]))
-            basis = self.basis[:, field.rows[layer + 1]]
-            y = y * (1 + basis @ own["gamma"]) + basis @ own["beta"] + own["bias"][:, None]
+            basis, shift = self.basis[:, field.rows[layer + 1]], self.faster[layer] * own["shift"]
+            y = y * (1 + basis @ own["gamma"]) + basis @ shift + own["bias"][:, None]
             if "seed" in own:
                 mine = field.own[layer]
                 rows = [x[mine] for x in h] if isinstance(h, list) else h[:, mine]

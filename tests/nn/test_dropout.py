@@ -100,7 +100,7 @@ def test_a_key_drops_the_same_entries_in_any_order_of_rows(combine, aggr, cached
     graph, x = drawn_by_seed(40, 90, 0), features(40, 9, 0, torch.float32)
     torch.manual_seed(0)
     conv = DEMOConv(9, 5, combine=combine, aggr=aggr, act="elu", dropout=0.4, cached=cached)
-    for parameter in (conv.weights.gamma, conv.weights.beta, conv.bias):
+    for parameter in (conv.weights.gamma, conv.weights.shift, conv.bias):
         torch.nn.init.normal_(parameter)
     found = []
     with backend.override(path="triton"):

@@ -81,7 +81,7 @@ def removed(module):
     return [
         buffer
         for name, buffer in module.named_buffers()
-        if name.split(".")[-1] in ("weight", "shared", "own", "gamma", "beta")
+        if name.split(".")[-1] in ("weight", "shared", "own", "gamma", "shift")
     ]
 
 

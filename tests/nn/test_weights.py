@@ -37,7 +37,7 @@ def made(scheme, tasks, seed=0, in_channels=5):
 
 def of_matrices(weights):
     """The parameters of the matrices: all but a bias."""
-    return [parameter for name, parameter in weights.named_parameters() if name != "beta"]
+    return [parameter for name, parameter in weights.named_parameters() if name != "shift"]
 
 
 @pytest.fixture(params=["matrices", "products"])
@@ -150,7 +150,7 @@ def test_scaled_weights_are_one_matrix_with_scaled_columns_and_a_bias(degree, se
     """They start as the shared matrix, and are it again far above the range, without a bias."""
     tasks = DegreeTasks.exact(torch.arange(40))
     weights = made(SCHEMES["scale"], tasks, seed)
-    torch.nn.init.normal_(weights.beta)
+    torch.nn.init.normal_(weights.shift)
     one, a = torch.tensor([degree]), features(1, 5, seed)
     torch.testing.assert_close(weights.matrices(one)[0], weights.shared * (1 + weights.scale(one)))
     torch.testing.assert_close(weights.by_row(a, one), a @ weights.matrices(one)[0] + weights.offset(one))
@@ -158,7 +158,38 @@ def test_scaled_weights_are_one_matrix_with_scaled_columns_and_a_bias(degree, se
     assert torch.equal(weights.by_row(a, far), a @ weights.shared)
     weights.reset_parameters()
     assert torch.equal(weights.by_row(a, one), a @ weights.shared)
-    assert [id(p) for p in weights.degree_parameters()] == [id(weights.gamma), id(weights.beta)]
+    assert [id(p) for p in weights.degree_parameters()] == [id(weights.gamma), id(weights.shift)]
+
+
+@pytest.mark.parametrize("columns", [6, 600])
+def test_the_bias_of_a_degree_moves_with_the_entries_of_the_matrix(columns):
+    """After a step of Adam: wide rows have small products, beside which a bias of one size would be large."""
+    torch.manual_seed(0)
+    weights = ScaledWeights(columns, 400, DegreeTasks.exact(torch.arange(9)))
+    size, degree = weights.shared.std(), torch.tensor([3])
+    weights.by_row(torch.randn(1, columns), degree).sum().backward()
+    torch.optim.Adam(weights.parameters(), lr=0.01).step()
+    torch.testing.assert_close(weights.scale(degree).abs(), torch.full((1, 400), 3e-4), rtol=0.02, atol=0)
+    torch.testing.assert_close(weights.offset(degree).abs(), torch.full((1, 400), 2e-3) * size, rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("columns", [5, -1])
+def test_a_state_of_an_earlier_version_is_the_same_function(columns):
+    """It has ``beta``, in units of gamma's."""
+    saved = made(SCHEMES["scale"], DegreeTasks.exact(torch.arange(9)))
+    torch.nn.init.normal_(saved.shift)
+    state, degree, a = saved.state_dict(), torch.arange(12), features(12, 5, 0)
+    state["beta"] = state.pop("shift")
+    loaded = ScaledWeights(columns, 4, DegreeTasks.exact(torch.arange(9))).double()
+    loaded.load_state_dict(state)
+    beta = saved.rate * saved.basis(degree) @ state["beta"]
+    torch.testing.assert_close(loaded.by_row(a, degree), a @ saved.shared * (1 + saved.scale(degree)) + beta)
+    assert "beta" in state
+    still_open, other = (ScaledWeights(-1, 4, DegreeTasks.exact(torch.arange(9))) for _ in range(2))
+    state = still_open.state_dict()
+    state["beta"] = state.pop("shift")
+    other.load_state_dict(state)
+    assert other.is_open
 
 
 def test_smooth_basis_tells_large_degrees_apart_in_16_bits():

@@ -256,7 +256,7 @@ def test_layer_whose_degrees_scale_its_columns(dtype, aggr, combine, columns, wi
     x = torch.randn(3000, columns, dtype=torch.float64, generator=generator).to(dtype).requires_grad_()
     wide = x.detach().double().requires_grad_()
     exact(wide, edge_index)
-    for parameter in (exact.weights.gamma, exact.weights.beta):
+    for parameter in (exact.weights.gamma, exact.weights.shift):
         torch.nn.init.normal_(parameter)
     narrow = copy.deepcopy(exact).to("cuda", dtype)
     wanted, rows, edges = exact(wide, edge_index), x.detach().cuda().requires_grad_(), edge_index.cuda()
@@ -279,7 +279,7 @@ def test_dropout_of_the_same_entries_in_any_order_of_rows(combine, aggr):
     for edges in (edge_index.cuda(), torch.cat([edge_index, hub], 1).cuda()):
         torch.manual_seed(0)
         conv = DEMOConv(40, 24, combine=combine, aggr=aggr, act="relu", dropout=0.4, cached=True).cuda()
-        for parameter in (conv.weights.gamma, conv.weights.beta, conv.bias):
+        for parameter in (conv.weights.gamma, conv.weights.shift, conv.bias):
             torch.nn.init.normal_(parameter)
         found = []
         for weight in (None, None, torch.ones(edges.size(1), device="cuda")):

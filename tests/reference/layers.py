@@ -87,7 +87,7 @@ def spline(conv, degree, coefficients: Tensor) -> Tensor:
 
 def drawn(conv):
     """The layer with drawn splines where they start at zero."""
-    for name in ("gamma", "beta"):
+    for name in ("gamma", "shift"):
         if hasattr(conv.weights, name):
             torch.nn.init.normal_(getattr(conv.weights, name), std=1 / conv.weights.rate)
     return conv
@@ -111,7 +111,8 @@ def convolution(conv, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None 
             scale = {"sum": 1.0, "mean": 1 / count, "sqrt": count**-0.5, "sym": 1 / root if root else 0.0}[conv.aggr]
             out = out + w * scale * neighbour_map(conv, degree[v], x[u])
         if conv.scheme == "scale":
-            out = out + conv.weights.rate * spline(conv, degree[v], conv.weights.beta)
+            weights, size = conv.weights, math.sqrt(2 / (x.size(1) + conv.weights.width))  # of Glorot's entries
+            out = out + weights.shift_rate * size * spline(conv, degree[v], weights.shift)
         if conv.seed is not None:
             seed = conv.seed.weight @ x[v]  # Eq. 6
             out = torch.cat([seed, out]) if conv.combine == "concat" else seed + out

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from demonet.degree.keep import Memo
 from demonet.degree.tasks import DegreeTasks
@@ -22,23 +25,26 @@ class ScaledWeights(SplineWeights):
     :math:`2 \cdot 5` numbers a column. The product with W comes before the sum over neighbours where that is cheaper,
     and each row is multiplied once more: the cost of a layer without degrees.
 
-    The parameters are the coefficients divided by ``rate``. Adam's steps have one length for all parameters, so
-    :math:`\gamma` and :math:`\beta` move that much slower than W, and overfit less where labels are few.
+    The parameters are the coefficients divided by their rates. Adam's steps have one length for all parameters, so
+    :math:`\gamma` and :math:`\beta` move that much slower than W, and overfit less where labels are few. The rate of
+    :math:`\beta` is in units of W's entries, as it is added to their products, which are small for wide rows.
     Weight decay on these parameters holds the degree term back by 1 / rate² as much as it would hold its values: give
     :meth:`degree_parameters` a group of their own in the optimiser where the degree should count for more.
 
     Attributes:
-        rate: How fast they move beside W.
+        rate: How fast :math:`\gamma` moves beside W.
+        shift_rate: How fast :math:`\beta` moves, in standard deviations of the entries that Glorot draws for W.
         shared: ``[in_channels, width]``, :math:`W`.
-        gamma: ``[splines, width]``, the coefficients of :math:`\gamma`, divided by ``rate``.
-        beta: ``[splines, width]``, the coefficients of :math:`\beta`, divided by ``rate``.
+        gamma: ``[splines, width]``, the coefficients of :math:`\gamma`, divided by their rate.
+        shift: ``[splines, width]``, the coefficients of :math:`\beta`, divided by theirs.
     """
 
     rate = 0.03
+    shift_rate = 0.2
     terms = ("degree",)
     stack_size = 1
     gamma: Tensor
-    beta: Tensor
+    shift: Tensor
 
     def __init__(
         self, in_channels: int, width: int, tasks: DegreeTasks, *, basis_size: int = 5, init: str = "glorot"
@@ -48,7 +54,7 @@ class ScaledWeights(SplineWeights):
         self._known: Memo[Tensor] = Memo()
         self._declare(shared=())
         self.gamma = nn.Parameter(torch.zeros(self.num_splines, width))
-        self.beta = nn.Parameter(torch.zeros(self.num_splines, width))
+        self.shift = nn.Parameter(torch.zeros(self.num_splines, width))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -58,10 +64,10 @@ class ScaledWeights(SplineWeights):
         elif not self.is_open:
             nn.init.uniform_(self.shared, -(self.in_channels**-0.5), self.in_channels**-0.5)
         nn.init.zeros_(self.gamma)
-        nn.init.zeros_(self.beta)
+        nn.init.zeros_(self.shift)
 
     def _own_names(self) -> list[str]:
-        return ["gamma", "beta"]
+        return ["gamma", "shift"]
 
     def scale(self, degree: Tensor) -> Tensor:
         r"""``[len(degree), width]``: :math:`\gamma(d)`."""
@@ -69,7 +75,7 @@ class ScaledWeights(SplineWeights):
 
     def offset(self, degree: Tensor) -> Tensor:
         r"""``[len(degree), width]``: :math:`\beta(d)`."""
-        return self.rate * self.basis(degree) @ self.beta
+        return self.rate * self.basis(degree) @ (self.shift * self.faster(self.in_channels))
 
     def matrices(self, degree: Tensor) -> Tensor:
         r""":math:`W \, \mathrm{diag}(1 + \gamma(d))`; the bias is :meth:`offset`."""
@@ -97,7 +103,19 @@ class ScaledWeights(SplineWeights):
             facts = self.shared.dtype, self.tasks.max_degree
             basis = self._known.get([degree], lambda: self._rated_basis(degree), facts=facts)
         assert basis is not None
-        return Splines(basis, self.gamma, self.beta)
+        return Splines(basis, self.gamma, self.shift * self.faster(self.in_channels))
 
     def _rated_basis(self, degree: Tensor) -> Tensor:
         return self.rate * self.basis(degree)
+
+    def faster(self, in_channels: int) -> float:
+        r"""How much faster :math:`\beta` moves than :math:`\gamma`."""
+        return self.shift_rate * (2 / (in_channels + self.width)) ** 0.5 / self.rate
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        """A state of earlier versions has ``beta``, which moved as fast as ``gamma``; open layers have zeros."""
+        beta, shared = state.pop(f"{prefix}beta", None), state.get(f"{prefix}shared")
+        if beta is not None:
+            faster = 1.0 if shared is None or is_lazy(shared) else self.faster(shared.size(0))
+            state[f"{prefix}shift"] = beta / faster
+        super()._load_from_state_dict(state, prefix, *args)
