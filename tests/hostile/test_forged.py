@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from tests.hostile.forged import Forgeries
+from tests.hostile.forged import Forgeries, read_raw
 from tests.hostile.supervise import supervised
-from tests.runs.files import write_problem
+from tests.runs.files import read_table, write_problem
 from torch_geometric.data import Data
 
-from demonet.data import read_graph
+from demonet import DEMONetClassifier
+from demonet.data import Split, read_graph
 from demonet.data.columns import ColumnEncoding
 from demonet.distributed.store import Store
 from demonet.methods.forest import predict_trees
@@ -25,6 +26,7 @@ from demonet.options import Reading
 from demonet.runs.storing import store_graph
 from demonet.schema import checked_csr, from_json
 from demonet.sealed import _sealed, member
+from demonet.tensorfile import write_tensors
 
 ROUNDS = 4  # of every file
 
@@ -117,9 +119,12 @@ def test_one_column_for_both_ends_is_refused(tmp_path, refuses):
     refuses(lambda: read_graph(tmp_path / "edges.csv", source=0, target=0), "column 'source'", "twice")
 
 
-@pytest.mark.parametrize("forged", ["width", "class"])
+@pytest.mark.parametrize("forged", ["width", "class", "name", "kind"])
 def test_a_store_with_too_many_columns_or_classes_is_refused(tmp_path, monkeypatch, refuses, forged):
-    """One number asked for 16 TB; a class without a node ended in an IndexError after the training."""
+    """One number asked for 16 TB; a class without a node ended in an IndexError after the training.
+
+    Names that are lists and attributes that are truth values were tracebacks.
+    """
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path, motifs=4)
     sparse.save_npz("x.npz", sparse.random_array((20, 30), density=0.1, format="csr", rng=0))
@@ -128,9 +133,41 @@ def test_a_store_with_too_many_columns_or_classes_is_refused(tmp_path, monkeypat
     manifest = {name: value for name, value in json.loads(path.read_bytes()).items() if name != "sha256"}
     if forged == "class":
         manifest["facts"]["class_names"].append("another")
+    elif forged == "name":
+        manifest["facts"]["class_names"][0] = ["a", "b"]
     else:
-        np.save("store/x_width.npy", np.array(2**42))
-        raw = Path("store/x_width.npy").read_bytes()
-        manifest["files"]["x_width.npy"] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+        name = "x_width.npy" if forged == "width" else "x_value.npy"
+        np.save(f"store/{name}", np.array(2**42) if forged == "width" else np.load(f"store/{name}") > 0)
+        raw = Path("store", name).read_bytes()
+        manifest["files"][name] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
     path.write_bytes(_sealed(manifest))
-    refuses(lambda: Store("store").read(), "store", "memory" if forged == "width" else "classes")
+    words = {"width": "memory", "class": "classes", "name": "class", "kind": "x_value"}
+    refuses(lambda: Store("store").read(), "store", words[forged])
+
+
+@pytest.mark.parametrize("forged", ["members", "cuts", "alpha"])
+def test_a_kernel_machine_whose_parts_do_not_fit_is_refused(tmp_path, monkeypatch, refuses, forged):
+    """Each was a traceback in the first prediction."""
+    monkeypatch.chdir(tmp_path)
+    write_problem(tmp_path, motifs=4)
+    named = dict(read_table(Path("labels.csv"))[1:])
+    DEMONetClassifier(model="kernel", graph="edges.csv").fit(list(named), list(named.values())).save("m.safetensors")
+    format, tensors, facts = read_raw(Path("m.safetensors"))
+    machine = facts["model"]
+    if forged == "members":
+        machine["members"] = []
+    elif forged == "cuts":
+        machine["link"]["cuts"] = [0.0, 1.0, *machine["link"]["cuts"]]
+    else:
+        name = next(name for name in tensors if name.endswith("alpha.0"))
+        tensors[name] = torch.cat([tensors[name], tensors[name]], 1)
+    write_tensors(Path("m.safetensors"), format, tensors, facts)
+    refuses(lambda: DEMONetClassifier.load("m.safetensors", graph="edges.csv"), "m.safetensors")
+
+
+def test_a_split_whose_name_is_no_text_is_refused(tmp_path, refuses):
+    """Half of a character was a traceback where the hash is made."""
+    path = tmp_path / "split.json"
+    parts = {"train": [0], "val": [1], "test": [2]}
+    path.write_text(json.dumps({"name": "\ud800", "seed": 0, "hash": "0" * 12, **parts}))
+    refuses(lambda: Split.load(path), "split.json")

@@ -439,7 +439,22 @@ class KernelMachine:
             machine.train_ = rows
         elif not info["primal"]:
             machine.train_ = NodeRows.from_state(under("train."))
+        machine._check_stored()
         return machine
+
+    def _check_stored(self) -> None:
+        """Check that what a file says of settings, coefficients, classes and link fits together."""
+        ordinal, regression = self.task_ == "ordinal", self.task_ == "regression"
+        outputs = len(self.mean_) if regression else self.num_classes_
+        columns = 1 if ordinal else outputs
+        for alpha in self.alpha_:
+            check_arrays({"alpha": alpha.cpu()}, {"alpha": Stored("f", (len(self.train_), columns))})
+        for model in self.primal_:
+            check_arrays({"weight": model.arrays["weight"].cpu()}, {"weight": Stored("f", ("terms", columns))})
+        cuts, order = ((), ()) if regression else self.link_[1:]
+        ranks = list(range(outputs)) if ordinal else []
+        if not self.members_ or len(cuts) != max(0, len(ranks) - 1) or sorted(order) != ranks:
+            raise DemonetError("settings, classes and link of a kernel machine do not fit together")
 
 
 def _interval(difference: Array) -> tuple[float, float, float]:

@@ -108,12 +108,13 @@ class Split:
             split = cls(
                 name, seed, **{part: torch.from_numpy(np.array(index, np.int64)) for part, index in parts.items()}
             )
+            found = split.hash
         except DemonetError as error:
             raise DemonetError(error.message, file=path, hint=error.hint) from None
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DemonetError(f"not a split file: {error!r}", file=path) from None
-        if split.hash != stored:
-            raise DemonetError(f"the indices hash to {split.hash}, the file says {stored}", file=path)
+        if found != stored:
+            raise DemonetError(f"the indices hash to {found}, the file says {stored}", file=path)
         return split
 
 

@@ -36,11 +36,11 @@ _GRAPH = {
     "node_ids": Array("iuf", ("nodes",), optional=True),
     "node_ids_bytes": Array("u", ("bytes",), optional=True),
     "node_ids_offsets": Array("i", ("nodes+1",), pointer="bytes", optional=True),
-    "x": Array("biuf", ("nodes", "columns"), optional=True),
+    "x": Array("f", ("nodes", "columns"), optional=True),
     "x_width": Array("i", (1,), 0, optional=True),
     "x_pointer": Array("i", ("nodes+1",), pointer="entries", optional=True),
     "x_column": Array("i", ("entries",), 0, "columns", optional=True),
-    "x_value": Array("biuf", ("entries",), optional=True),
+    "x_value": Array("f", ("entries",), optional=True),
 }
 _FACTS: dict[str, Any] = {
     "name": str,
@@ -131,6 +131,8 @@ class Store:
         for name, kinds in _FACTS.items():
             if name not in self.facts or not isinstance(self.facts[name], kinds):
                 raise DemonetError(f"{name} is {self.facts.get(name)!r}", file=path, hint="write the store again")
+        if not all(isinstance(name, str | int | float) for name in self.facts["class_names"] or ()):
+            raise DemonetError("a name of a class is not a text or a number", file=path, hint="write the store again")
 
     @property
     def parts(self) -> int | None:
