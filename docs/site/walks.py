@@ -28,7 +28,7 @@ from demonet.workers import InProcess
 
 SOURCE = Path(demonet.__file__).parents[1]
 _FOLDERS = tuple(f"{SOURCE / name}{os.sep}" for name in ("demonet", "demonet_study"))
-FIT = "fit edges.csv --labels labels.csv --effort quick --out run"
+FIT = "fit edges.csv --labels labels.csv --effort quick --jobs 1 --out run"
 REPRODUCE = "reproduce nodes --quick --runs 1 --sets brazil --methods degree-knn --out out"
 
 

@@ -16,11 +16,12 @@ HERE = [name for name in METHODS if name != "dgl"]
 
 @pytest.mark.parametrize("name", HERE)
 def test_every_network_learns(name):
+    torch.manual_seed(0)
     built = build(METHODS[name], GRAPH, "float32")
     assert built.model(*built.inputs).shape == (60, 16)
     step = training_step(built)
     losses = [float(step()) for _ in range(60)]
-    assert losses[-1] < 0.9 * losses[0]
+    assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
 
 @pytest.mark.parametrize(("one", "other"), [("gcn", "gcn-csr"), ("sage", "sage-csr"), ("gin", "gin-csr")])
