@@ -110,7 +110,7 @@ def measure(folder: Path, options: str, edges: str = "edges.parquet") -> dict[st
     command += [*shlex.split(options), "--out", "run", "--json"]
     start = time.perf_counter()
     with (folder / "metrics.json").open("w") as out:
-        script = [sys.executable, "-c", "from demonet.cli import main; main()", *command[1:]]
+        script = [sys.executable, "-m", *command]
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # workers that outlive the command become our children
         _, status = os.waitpid(subprocess.Popen(script, cwd=folder, stdout=out).pid, 0)
     seconds = time.perf_counter() - start

@@ -61,6 +61,10 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.", rich_help_panel=FOLDER)] = False,
 ) -> None:
     """Train on your own graph: hold out a test set, choose on validation, test once; write model, predictions, page."""
+    jobs = min(os.cpu_count() or 1, MOST_JOBS)
+    ensemble = settings.model in (None, "auto") and not settings.for_networks and settings.engine != "ray"
+    if ensemble and (settings.jobs or jobs) > 1:
+        import_ahead()  # before this process begins with its own
     from demonet.cli.console import Heartbeat, console_progress
     from demonet.report.page import write
     from demonet.report.run import run_page
@@ -71,10 +75,6 @@ def fit(
         raise typer.Exit(launch(sys.argv[1:], count_workers(edges, settings.workers)))
     if ended_before():
         return
-    jobs = min(os.cpu_count() or 1, MOST_JOBS)
-    ensemble = settings.model in (None, "auto") and not settings.for_networks and settings.engine != "ray"
-    if ensemble and (settings.jobs or jobs) > 1:
-        import_ahead()
     try:
         with join(settings) as role, Heartbeat() as heartbeat:
             if role.served:
