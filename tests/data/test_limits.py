@@ -16,6 +16,7 @@ from demonet.data import ids_of, read_graph, read_graphs
 from demonet.data.readers import graphml, tables
 from demonet.data.readers.base import MAX_LINE, ReadOptions
 from demonet.data.readers.graphml import from_networkx, read_gexf, read_graphml
+from demonet.data.values import is_number
 from demonet.runs import Settings
 from demonet.runs.compare import Comparing
 from demonet_study.ledger.work import work
@@ -199,3 +200,11 @@ def test_a_line_that_is_too_long_is_refused(write, name):
     path = write(name, b"1,2\r\n\n" + b"1" * (MAX_LINE + 1) + b",2\n3,4\n")
     with pytest.raises(DemonetError, match=f"^{path}:3: "):
         read_graph(path)
+
+
+def test_a_long_row_of_digits_that_is_no_number_is_read_once():
+    """Each digit was tried as the last one before the point, and each of the rest as the last one after it."""
+    assert is_number("1" * 1_000_000)
+    assert not is_number("1" * 1_000_000 + "x")
+    assert all(map(is_number, ("1.", "1.5e3", ".5", "-007")))
+    assert not any(map(is_number, ("1.e", "1..2", ".", "e3")))

@@ -18,7 +18,7 @@ MANY_VALUES = 20  # so many distinct whole numbers may still be classes
 # Words for a missing value, in any case: what R, pandas, SQL and spreadsheets write.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
 _INTEGER = re.compile(r"[+-]?(0x[0-9a-f]{1,40}|[0-9]{1,40})", re.ASCII | re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _BLANKS = "' ’\u00a0\u202f"  # between thousands in Switzerland and France
 _GROUPED = {
     mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{_BLANKS}{other}]\d{{3}})+(?:[{mark}]\d+)?", re.ASCII)
