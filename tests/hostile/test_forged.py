@@ -119,11 +119,11 @@ def test_one_column_for_both_ends_is_refused(tmp_path, refuses):
     refuses(lambda: read_graph(tmp_path / "edges.csv", source=0, target=0), "column 'source'", "twice")
 
 
-@pytest.mark.parametrize("forged", ["width", "class", "name", "kind"])
+@pytest.mark.parametrize("forged", ["width", "class", "name", "kind", "attributes"])
 def test_a_store_with_too_many_columns_or_classes_is_refused(tmp_path, monkeypatch, refuses, forged):
     """One number asked for 16 TB; a class without a node ended in an IndexError after the training.
 
-    Names that are lists and attributes that are truth values were tracebacks.
+    Names that are lists, attributes that are truth values and fewer names than attributes were tracebacks.
     """
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path, motifs=4)
@@ -135,13 +135,15 @@ def test_a_store_with_too_many_columns_or_classes_is_refused(tmp_path, monkeypat
         manifest["facts"]["class_names"].append("another")
     elif forged == "name":
         manifest["facts"]["class_names"][0] = ["a", "b"]
+    elif forged == "attributes":
+        manifest["facts"]["attributes"] = ["a", "b"]
     else:
         name = "x_width.npy" if forged == "width" else "x_value.npy"
         np.save(f"store/{name}", np.array(2**42) if forged == "width" else np.load(f"store/{name}") > 0)
         raw = Path("store", name).read_bytes()
         manifest["files"][name] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
     path.write_bytes(_sealed(manifest))
-    words = {"width": "memory", "class": "classes", "name": "class", "kind": "x_value"}
+    words = {"width": "memory", "class": "classes", "name": "class", "kind": "x_value", "attributes": "2 names"}
     refuses(lambda: Store("store").read(), "store", words[forged])
 
 

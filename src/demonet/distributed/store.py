@@ -173,6 +173,7 @@ class Store:
             data.class_names = facts["class_names"]
         if facts["columns"] is not None:
             data.columns = Columns.from_state(facts["columns"])
+        _check_names(data, facts["attributes"])
         table = _labels(facts["labels"], found.get("labels"))
         return ReadResult(data, facts["directed"], facts["attributes"], table, facts["label_name"])
 
@@ -229,6 +230,14 @@ def _arrays(data: Data, labels: LabelTable | None) -> dict[str, NDArray[Any]]:
     if labels is not None and labels.values is not None:
         arrays["labels"] = np.asarray(labels.values)
     return arrays
+
+
+def _check_names(data: Data, names: list[Any] | None) -> None:
+    """As many columns as the attributes have, by name and by what they were made of."""
+    width = 0 if data.x is None else data.x.size(1)
+    for columns in (names, data.columns.names if "columns" in data else None):
+        if columns is not None and (len(columns) != width or not all(isinstance(name, str) for name in columns)):
+            raise DemonetError(f"{len(columns)} names of {width} columns", hint="write the store again")
 
 
 def _check_targets(y: Tensor, facts: dict[str, Any]) -> None:
