@@ -18,6 +18,11 @@ Rows = Any  # [items, columns]: a NumPy array, or a SciPy CSR array where most v
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
+def is_sparse(rows: Any) -> bool:
+    """Whether rows are a SciPy sparse matrix or array."""
+    return bool(sparse.issparse(rows))
+
+
 def to_scipy(x: Tensor, dtype: Any = np.float32) -> sparse.csr_array:
     """A dense or sparse tensor as a SciPy CSR array."""
     x = x.detach().cpu()

@@ -16,11 +16,12 @@ from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data.rows import Rows
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.kernels import DegreeWLKernel, GraphKernel, WLSubtreeKernel
 from demonet.methods.base import Items, Method, Predicted, Settings, at_least
-from demonet.methods.selection import Rows, Selected, select
+from demonet.methods.selection import Selected, select
 
 
 @dataclass(frozen=True)

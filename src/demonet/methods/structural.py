@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.splits import Split
-from demonet.features.graph import simple_adjacency
+from demonet.features.graph import Float, simple_adjacency
 from demonet.features.structure import Surroundings
 from demonet.methods.base import Items, Method, Predicted, Settings, register
 from demonet.methods.cost import Cost
 from demonet.methods.selection import logistic, select
-
-Float = NDArray[np.float64]
 
 _TREES = 200
 _LEAF_SIZES = (10, 5, 2, 1)  # the smallest number of training items in a leaf

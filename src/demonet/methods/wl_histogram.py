@@ -13,12 +13,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor
 
+from demonet.data.rows import Rows
 from demonet.data.splits import Split
 from demonet.kernels import WLSubtreeKernel
 from demonet.methods.base import at_least, register
 from demonet.methods.cost import Cost
 from demonet.methods.kernel import KernelMethod, SubtreeSettings
-from demonet.methods.selection import Rows, Selected, logistic, select
+from demonet.methods.selection import Selected, logistic, select
 
 
 class _WLHistogram(KernelMethod):
