@@ -208,14 +208,9 @@ def read_graphs(
         labels: For a table, a file of graphs and labels, or a mapping; for a list, one label per graph. Unlabelled
             graphs get -1. TU folders and GIN files have their own labels.
         graph: The column of the graph, by name or position. Default: ``"graph"``. Node ids are unique within a graph.
-        source: As in `read_graph`.
-        target: As in `read_graph`.
-        weight: As in `read_graph`.
-        self_loops: As in `read_graph`.
+        source, target, weight, self_loops, label_column, merge: As in `read_graph`.
         name: A name for the set. Default: the name of the file.
         id_column: The column of graphs in a table of labels. Default: ``graph``, otherwise the first.
-        label_column: As in `read_graph`.
-        merge: As in `read_graph`.
 
     Returns:
         The set. ``x`` is the one-hot encoding of the node labels that occur. Continuous attributes are in
@@ -298,9 +293,14 @@ def _counts_graphs(content: bytes, path: Path) -> bool:
 
 
 def _edge_header(options: ReadOptions) -> bool | None:
-    """Whether a table of edges has a header: yes, if one of its columns is given by name."""
-    named = any(isinstance(c, str) for c in (options.source, options.target, options.weight, options.graph))
-    return True if named and options.header is None else options.header
+    """Whether a table of edges has a header."""
+    named = _header(options.source, options.target, options.weight, options.graph)
+    return named if options.header is None else options.header
+
+
+def _header(*columns: Column | bool | None) -> bool | None:
+    """Whether a table has a header: yes, if one of its columns is given by name."""
+    return True if any(isinstance(column, str) for column in columns) else None
 
 
 def _collection(
@@ -478,7 +478,8 @@ def _labels(
         return from_sequence(listing.inside[labels], nodes, labels)
     if isinstance(labels, str | Path):
         path = _file(labels, listing, "labels")
-        table = _open_by_id(files.read(path), path, numbering, options.id_column, options.label_column)
+        header = _header(options.id_column, options.label_column)
+        table = open_table(files.read(path), path, header, words=numbering.kind == "str")
         return Labels.read(table, numbering, options)
     if is_frame(labels):
         return Labels.read(FrameTable(labels, index=True), numbering, options)
@@ -518,18 +519,13 @@ def _features(
         if matrix is not None:
             _check_order(listing, numbering, path)
             return from_matrix_rows(matrix(content, path), nodes, file=path)
-        named = options.id_column, options.label_column, *(options.ignore or ())
-        return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options, taken)
+        header = _header(options.id_column, options.label_column, *(options.ignore or ()))
+        table = open_table(content, path, header, words=numbering.kind == "str")
+        return FeatureRows.read(table, numbering, options, taken)
     if is_frame(features):
         return FeatureRows.read(FrameTable(features, index=True), numbering, options, taken)
     _check_order(listing, numbering, None)
     return from_matrix_rows(features, nodes)
-
-
-def _open_by_id(content: bytes, path: Path, numbering: Numbering, *columns: Column | None) -> Table:
-    """A table of labels or features; it has a header if one of its columns is given by name."""
-    named = any(isinstance(column, str) for column in columns)
-    return open_table(content, path, True if named else None, words=numbering.kind == "str")
 
 
 def _attribute_names(features: Any, labels: Any, listing: Listing) -> list[str] | None:

@@ -128,10 +128,7 @@ class TextTable(Table):
 
     def drop_header(self) -> None:
         """Read the header as the first row."""
-        self.names = None
-        self._start = (
-            len(self._data[: self._start].rpartition(b"\n")[0]) + 1 if b"\n" in self._data[: self._start] else 0
-        )
+        self.names, self._start = None, self._data.rfind(b"\n", 0, self._start) + 1
 
     def first_row(self) -> Sequence[str]:
         """The first line."""
