@@ -26,7 +26,6 @@ from demonet.data.columns import Columns
 from demonet.data.edges import simple_edges
 from demonet.data.graph_set import Collection, GraphSet
 from demonet.data.ids import (
-    Ids,
     LabelTable,
     Numbering,
     as_attribute,
@@ -366,10 +365,9 @@ def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Tabl
 def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> ReadResult:
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
-    nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
     named, labels = labels is not None, listing.labels if labels is None else labels
     features = listing.features if features is None else features
-    labelled = None if labels is None else _labels(labels, listing, numbering, nodes, files, options)
+    labelled = None if labels is None else _labels(labels, listing, numbering, files, options)
     paths = [os.path.realpath(each) for each in (labels, features) if isinstance(each, str | Path)]
     same_table = features is labels or (len(paths) == 2 and paths[0] == paths[1])
     featured = None
@@ -379,7 +377,7 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
             _check_label_column(labelled.table, options)
         named_so = (*(() if labelled is None else labelled.names), options.label_column)
         names = {name.casefold() for name in named_so if isinstance(name, str)}
-        featured = _features(features, labels, listing, numbering, nodes, files, given, names)
+        featured = _features(features, labels, listing, numbering, files, given, names)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
@@ -471,11 +469,9 @@ def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
     return numbering, ends
 
 
-def _labels(
-    labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles, options: ReadOptions
-) -> Labels:
+def _labels(labels: Any, listing: Listing, numbering: Numbering, files: InputFiles, options: ReadOptions) -> Labels:
     if isinstance(labels, str) and labels in listing.inside:
-        return from_sequence(listing.inside[labels], nodes, labels)
+        return from_sequence(listing.inside[labels], numbering.node_ids, labels)
     if isinstance(labels, str | Path):
         path = _file(labels, listing, "labels")
         header = _header(options.id_column, options.label_column)
@@ -486,7 +482,7 @@ def _labels(
     if hasattr(labels, "items"):
         return from_mapping(labels)
     _check_order(listing, numbering, None)
-    return from_sequence(labels, nodes)
+    return from_sequence(labels, numbering.node_ids)
 
 
 def _check_order(listing: Listing, numbering: Numbering, file: Path | None) -> None:
@@ -503,12 +499,11 @@ def _features(
     labels: Any,
     listing: Listing,
     numbering: Numbering,
-    nodes: Ids,
     files: InputFiles,
     options: ReadOptions,
     taken: set[Any],
 ) -> FeatureRows:
-    names = _attribute_names(features, labels, listing)
+    names, nodes = _attribute_names(features, labels, listing), numbering.node_ids
     if names is not None:
         return from_attributes(names, [listing.inside[name] for name in names], nodes, options.columns, listing.file)
     if isinstance(features, str) and features in listing.inside:
@@ -616,7 +611,7 @@ def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles)
     labelled = None
     if labels is not None:
         listed = Listing(graph_ids, graph_ids, nodes=graphs.node_ids, file=table.file)
-        labelled = _labels(labels, listed, graphs, graphs.node_ids, files, options)
+        labelled = _labels(labels, listed, graphs, files, options)
         _add_unknown(labelled, graphs, "graph {name!r} has a label but no edge")
     y, class_names = encode_classes([None] * graphs.node_ids.size) if labelled is None else labelled.encode(graphs)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])
