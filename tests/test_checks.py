@@ -2,9 +2,10 @@ import pytest
 import torch
 
 from demonet import DemonetWarning
-from demonet.checks import check_node_count, warn_of_rare
+from demonet.checks import check_node_count
 from demonet.data import Split, check_edge_index, check_features, check_labels, check_split
 from demonet.data.rows import to_scipy, to_torch
+from demonet.data.splits import warn_of_rare
 
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 0]])
 

@@ -91,9 +91,9 @@ class ArrayFolder:
                 raise TypeError("bytes")
         self.checksum = sha256_of(member(folder, MANIFEST))
 
-    def names(self, start: str = "") -> list[str]:
-        """The names of the arrays that start so."""
-        return [name.removesuffix(".npy") for name in self._files if name.startswith(start)]
+    def names(self) -> list[str]:
+        """The names of the arrays."""
+        return [name.removesuffix(".npy") for name in self._files]
 
     def check(self, names: Iterable[str]) -> None:
         """Refuse files that are missing or differ from the manifest."""
@@ -120,8 +120,3 @@ class ArrayFolder:
                     return np.asarray(np.memmap(stream, dtype, "c", stream.tell(), shape, order))
             except (OSError, TokenError, SyntaxError) as error:  # NumPy parses a header as Python code
                 raise ValueError(str(error)) from None
-
-
-def is_folder(path: Path) -> bool:
-    """Whether a path is a folder with a manifest."""
-    return path.is_dir() and (path / MANIFEST).is_file()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from demonet.errors import DemonetError, DemonetWarning, Hint, warn
+from demonet.errors import DemonetError, Hint
 
 MOST_CLASSES = 1000
-TOLD = 5  # classes that a warning names
 MOST_JOBS = 4 * (os.cpu_count() or 1)  # processes at once
 
 
@@ -56,26 +53,6 @@ def check_classes(count: int, *, file: str | Path | None = None) -> None:
     if count > MOST_CLASSES:
         hint = Hint("if they are numbers, {task}; if they are ids, use another column; or group them", task="regress")
         raise DemonetError(f"{count:,} classes, more than {MOST_CLASSES:,}", file=file, hint=hint)
-
-
-class Split(Protocol):
-    """The part of :class:`demonet.data.Split` that is checked."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def train(self) -> Tensor:
-        """Indices of the training items."""
-
-    @property
-    def val(self) -> Tensor:
-        """Indices of the validation items."""
-
-    @property
-    def test(self) -> Tensor:
-        """Indices of the test items."""
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -158,63 +135,6 @@ def labelled(y: Tensor) -> Tensor:
     """
     known = ~y.isnan() if y.is_floating_point() else y >= 0
     return known if y.dim() == 1 else known.any(1)
-
-
-def check_split(split: Split, y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None) -> None:
-    """Check a split against targets ``y``.
-
-    Indices must be in range and in one part only, and every item must have a target. If ``y`` are classes, two of them
-    must be in the training part. Errors have the names of classes and the file of the split, if they are given.
-    """
-    seen, missing = torch.zeros(y.size(0), dtype=torch.int8), ~labelled(y.cpu())
-    for part, index in (("train", split.train), ("val", split.val), ("test", split.test)):
-        outside = (index < 0) | (index >= y.size(0))
-        if bool(outside.any()):
-            problem = f"{part} index {int(index[outside][0])} of split {split.name}: there are {y.size(0)} items"
-            raise DemonetError(problem, file=file)
-        again = index[seen[index] > 0]
-        if again.numel():
-            problem = f"item {int(again[0])} of split {split.name} is in {part} and in an earlier part"
-            raise DemonetError(problem, file=file)
-        seen[index] = 1
-        unlabelled = index[missing[index]]
-        if unlabelled.numel():
-            raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label", file=file)
-    if split.train.numel() == 0:
-        raise DemonetError(f"the training part of split {split.name} is empty", file=file)
-    if y.is_floating_point():
-        return
-    present = torch.unique(y.cpu()[split.train])
-    if present.numel() == 1 and bool((y.cpu()[labelled(y.cpu())] != present).any()):
-        told = int(present) if names is None else repr(names[int(present)])
-        problem = f"all items in the training part of split {split.name} have the class {told}"
-        raise DemonetError(problem, file=file, hint="use stratified=True, or a larger training part")
-
-
-def warn_of_rare(
-    splits: Sequence[Split], y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None
-) -> None:
-    """One warning about the classes of which a training part has one item, or none; of the first split with such ones.
-
-    Arguments are those of :func:`check_split`.
-    """
-    if y.is_floating_point():
-        return
-    y, size = y.cpu(), int(y.max()) + 1
-    for split in splits:
-        count = torch.stack([y[part].bincount(minlength=size) for part in (split.train, split.val, split.test)], 1)
-        rare = ((count[:, 0] < 2) & (count.sum(1) > 0)).nonzero().view(-1).tolist()
-        told = [
-            "class {} ({:,} to train, {:,} to validate, {:,} to test)".format(
-                label if names is None else repr(names[label]), *count[label].tolist()
-            )
-            for label in rare
-        ]
-        if told:
-            more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
-            problem = f"too few items in the training part of split {split.name}: {', '.join(told[:TOLD])}{more}"
-            hint = "what has no item there is not predicted: use a larger training part, or leave its labels empty"
-            return warn(DemonetWarning(problem, file=file, hint=hint))
 
 
 def check_node_count(num_nodes: int, num_edges: int, *, file: str | Path | None = None) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from demonet.atomic import check_file, replacing
 from demonet.errors import DemonetError
 from demonet.sealed import opened
 
+T = TypeVar("T")
 _ZEROS = "0" * 64
 _DAMAGED = "the file is damaged, or was not written by demonet"
 
@@ -139,3 +140,13 @@ def by_prefix(tensors: dict[str, Tensor], *prefixes: str) -> dict[str, dict[str,
         prefix, _, rest = name.partition(".")
         parts[prefix][rest] = tensor
     return parts
+
+
+def under(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:
+    """The arrays whose names begin with a prefix and a dot, under the rest of their names.
+
+    >>> under("model", {"model.weight": 1, "other": 2})
+    {'weight': 1}
+    """
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

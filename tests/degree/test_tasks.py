@@ -183,7 +183,7 @@ def test_the_state_of_other_tasks_is_refused(other):
     tasks = DegreeTasks.exact(torch.tensor([1, 2]))
     again = DegreeTasks.exact(torch.tensor([1, 2]))
     again.load_state_dict(tasks.state_dict())
-    again.load_state_dict({})  # of an older version
+    again.load_state_dict({})  # without tasks
     with pytest.raises(DemonetError, match="1, 2, unseen"):
         other.load_state_dict(tasks.state_dict())
     with pytest.raises(DemonetError, match="1, 2, unseen"):

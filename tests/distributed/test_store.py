@@ -141,7 +141,7 @@ def test_an_error_while_it_is_written_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device", "x")
 
-    monkeypatch.setattr("demonet.distributed.store.add_part", fail)
+    monkeypatch.setattr("demonet.arrayfolder.ArrayWriter.add", fail)
     with pytest.raises(OSError, match="No space"):
         write_store(tmp_path / "store", graph(), "graph", parts=2)
     assert list(tmp_path.iterdir()) == []

@@ -216,8 +216,8 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
 
 
 @pytest.mark.parametrize("task", ["classes", "labels"])
-def test_decisions_of_files_of_earlier_versions(task, tmp_path):
-    """That of classes was called factors, that of labels was 0.5."""
+def test_a_decision_in_a_file_fits_and_decides(task, tmp_path):
+    """Without one, the most probable class is predicted, or each label from 0.5 on."""
     data = roles()
     y = data.y.numpy() if task == "classes" else np.stack([data.y == 0, data.y > 1], 1).astype(int)
     DEMONetClassifier(graph=data, **QUICK).fit(data.node_ids, y).save(tmp_path / "m.safetensors")
@@ -235,5 +235,5 @@ def test_decisions_of_files_of_earlier_versions(task, tmp_path):
             loaded(decision=given.tolist())
     predicted, p = loaded(decision=numbers.tolist())
     np.testing.assert_array_equal(predicted, (p * numbers).argmax(1) if y.ndim == 1 else p >= numbers)
-    predicted, p = loaded(factors=numbers.tolist()) if y.ndim == 1 else loaded()
-    np.testing.assert_array_equal(predicted, (p * numbers).argmax(1) if y.ndim == 1 else p >= 0.5)
+    predicted, p = loaded()
+    np.testing.assert_array_equal(predicted, p.argmax(1) if y.ndim == 1 else p >= 0.5)

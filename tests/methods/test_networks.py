@@ -61,6 +61,13 @@ def test_settings(name):
         assert method(hidden=25).settings.hidden == 25
 
 
+def test_initial_weights_leave_the_generators_of_gpus_as_they_are(monkeypatch):
+    monkeypatch.setattr("torch.cuda.manual_seed_all", lambda seed: pytest.fail("it was seeded"))
+    data, _, _ = problem("nodes")
+    for name in [name for name, kind in CASES if kind == "nodes"]:
+        quick(name).first_embeddings(data)
+
+
 def test_bad_settings():
     with pytest.raises(DemonetError, match=r"order .*0"):
         methods.get("gcn-cheby")(order=0)

@@ -10,7 +10,7 @@ from demonet.data.synthetic import small_graphs
 from demonet.features import structure
 from demonet.features.graph import simple_adjacency
 from demonet.features.structure import Surroundings, within_two
-from demonet.methods.structural import FEATURES, structural_rows
+from demonet.methods.simple import FEATURES, structural_rows
 
 
 @given(graphs(max_nodes=9))

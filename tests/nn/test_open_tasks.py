@@ -70,13 +70,6 @@ def test_given_degrees_count_and_a_reset_layer_takes_those_of_its_next_graph():
     assert conv.tasks.max_degree == LARGEST
 
 
-def test_a_state_of_an_older_version():
-    conv = DEMOConv(4, 8)
-    older = {f"{name}tasks._extra_state": torch.tensor(9) for name in ("", "weights.")}
-    conv.load_state_dict(conv.state_dict() | older)
-    assert (conv.tasks.max_degree, conv.tasks.is_open) == (9, False)
-
-
 def test_a_layer_made_without_memory():
     expected = DEMOConv(4, 8)
     expected(X, EDGES)

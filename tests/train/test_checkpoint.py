@@ -86,7 +86,7 @@ def test_control_c_leaves_a_checkpoint_that_can_be_used(tmp_path, at):
     assert resumed.history.seconds > 0
 
 
-def test_a_checkpoint_of_an_older_version_has_no_tasks(tmp_path):
+def test_a_checkpoint_without_tasks_is_taken(tmp_path):
     path = tmp_path / "run.safetensors"
     with pytest.raises(KeyboardInterrupt):
         nodes(path, interrupt(30))

@@ -128,7 +128,7 @@ def normal_scores(count: Array) -> Array:
     return ndtri(np.clip(np.cumsum(share) - share / 2, 1e-3, 1 - 1e-3))
 
 
-def shares(weight: Array) -> Array:
+def shares(weight: Any) -> Any:
     """How much each item counts in a mean, 1 on average.
 
     >>> shares(np.array([2.0, 1.0, 1.0])).tolist()

@@ -29,6 +29,7 @@ from demonet.closedform.sharing import degree_sharing, some_degrees
 from demonet.errors import DemonetError
 from demonet.schema import Array as Stored
 from demonet.schema import check_arrays
+from demonet.tensorfile import under
 
 Task = Literal["auto", "classes", "ordinal", "regression"]
 TASKS = ("auto", "classes", "ordinal", "regression")
@@ -409,17 +410,13 @@ class KernelMachine:
     @classmethod
     def from_state(cls, info: Mapping[str, Any], arrays: Mapping[str, Tensor], device: str = "cpu") -> Self:
         """The fitted machine that gave this state, on any device."""
-
-        def under(prefix: str) -> dict[str, Tensor]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
         machine = cls(info["task"], device=device)
         machine.task_, machine.dtype_ = info["task"], getattr(torch, info["dtype"])
         for name in FACTS:
             if name in info:
                 setattr(machine, f"{name}_", info[name])
         inputs, setting = (GraphInputs, GraphSetting) if info["graphs"] else (NodeInputs, NodeSetting)
-        machine.inputs_ = inputs.from_state(info["inputs"], under("inputs."))
+        machine.inputs_ = inputs.from_state(info["inputs"], under("inputs", arrays))
         machine.members_ = [(setting(**fields), noise) for fields, noise in info["members"]]
         if "link" in info:
             link = info["link"]
@@ -428,7 +425,7 @@ class KernelMachine:
         for i, (member, noise) in enumerate(machine.members_):
             if info["primal"]:
                 model = PrimalRidge(member, noise, machine.dtype_, device)
-                machine.primal_.append(model.load(under(f"primal.{i}.")))
+                machine.primal_.append(model.load(under(f"primal.{i}", arrays)))
             else:
                 machine.alpha_.append(arrays[f"alpha.{i}"].to(device))
         if info["graphs"]:
@@ -438,7 +435,7 @@ class KernelMachine:
                 rows = replace(rows, nodes=replace(rows.nodes, task=arrays["train.task"].numpy()))
             machine.train_ = rows
         elif not info["primal"]:
-            machine.train_ = NodeRows.from_state(under("train."))
+            machine.train_ = NodeRows.from_state(under("train", arrays))
         machine._check_stored()
         return machine
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -30,13 +30,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_edge_index, check_features
-from demonet.data.rows import Rows, pack, to_rows, to_torch, unpack
+from demonet.data.rows import Rows, is_sparse, pack, to_rows, to_torch, unpack
 from demonet.degree.keep import Memo
 from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind, term_rows
 from demonet.features.graph import adjacency as adjacency_of
 from demonet.features.graph import degree as degree_of
-from demonet.features.structure import GivenSurroundings, radial, settled
+from demonet.features.structure import AROUND, GivenSurroundings, radial, settled
 from demonet.nn.hashing import hash_functions
 
 Scheme = Literal["smooth", "weight", "hash"]
@@ -44,8 +44,8 @@ Array = NDArray[Any]
 
 SCHEMES = ("smooth", "weight", "hash")
 DESCRIPTORS = (
-    "log-degree",
-    *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum", "two hops")),
+    *AROUND,
+    "log-degree of neighbours, two hops",
     "mean of neighbours' deviation",
     "log-degree of neighbours, three hops",
     "walks of two steps",
@@ -364,11 +364,6 @@ def products(left: Rows, right: Rows, dtype: torch.dtype, device: torch.device |
     return out
 
 
-def is_sparse(rows: Rows) -> bool:
-    """Whether rows are a SciPy sparse array."""
-    return bool(sparse.issparse(rows))
-
-
 def dense(array: Array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     """An array as a tensor."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
@@ -451,12 +446,9 @@ class NodeInputs:
             own = normalize(np.column_stack([own, np.ones(len(own))]))
         if self.info["hops"] > 1:
             near.append(normalize(adjacency @ near[0]))
-        columns = [
-            np.interp(column, *self.arrays[f"rank{i}"])
-            for i, column in enumerate(self._descriptors(data, adjacency, degree).T)
-        ]
-        structure = math.sqrt(12) * (np.stack(columns, 1) - 0.5)
-        return NodeRows(own, tuple(near), degree, degree, structure)
+        descriptors = self._descriptors(data, adjacency, degree)
+        known = [self.arrays[f"rank{i}"] for i in range(descriptors.shape[1])]
+        return NodeRows(own, tuple(near), degree, degree, ranked(descriptors, known))
 
     def _own(self, data: Data, degree: Array) -> Rows:
         kind = self.info["kind"]
@@ -502,3 +494,9 @@ def ranks(column: Array) -> tuple[Array, Array]:
     rank = (np.cumsum(count) - count / 2) / len(column)
     kept = np.unique(np.linspace(0, len(value) - 1, min(QUANTILES, len(value))).round().astype(int))
     return value[kept], rank[kept]
+
+
+def ranked(rows: Array, known: Sequence[Array]) -> Array:
+    """Rows with each column replaced by its rank among those of training, of variance about one."""
+    columns = [np.interp(column, *rank) for column, rank in zip(rows.T, known, strict=True)]
+    return math.sqrt(12) * (np.stack(columns, 1) - 0.5)

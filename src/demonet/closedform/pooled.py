@@ -29,6 +29,7 @@ from demonet.closedform.nodes import (
     Pair,
     dense,
     products,
+    ranked,
     ranks,
     squares,
 )
@@ -302,9 +303,7 @@ class GraphInputs:
             stop = start + index.size
             histograms.append(unary(sparse.csr_array(counts[:, start:stop]), self.caps[start:stop]))
             start = stop
-        descriptors = self._descriptors(view, union).T
-        columns = [np.interp(column, *rank) for column, rank in zip(descriptors, self.ranks, strict=True)]
-        structure = np.sqrt(12) * (np.stack(columns, 1) - 0.5)
+        structure = ranked(self._descriptors(view, union), self.ranks)
         return GraphRows(view, union.graph, tuple(histograms), totals, structure)
 
     def _coloured(self, graphs: list[Data]) -> list[Data]:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demonet.closedform.nodes import Array, NodeRows, NodeSetting, is_sparse, structural
-from demonet.data.rows import to_torch
+from demonet.closedform.nodes import Array, NodeRows, NodeSetting, structural
+from demonet.data.rows import is_sparse, to_torch
 from demonet.errors import DemonetError
 
 LANDMARKS = 300  # of the structural term

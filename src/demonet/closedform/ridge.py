@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from demonet.closedform.link import shares
+
 
 class Solution(NamedTuple):
     """A ridge regression at its best noise: dual coefficients, outputs for unseen items and their squared error."""
@@ -56,7 +58,7 @@ def solve(
     alpha = root * alpha
     if cross is not None:
         unseen = torch.cat([unseen, apart(cross @ alpha)], 1)
-    share = 1.0 if weight is None else (weight * (len(weight) / weight.sum()))[:, None]
+    share = 1.0 if weight is None else shares(weight)[:, None]
     errors = (share * (unseen - targets).square()).mean((1, 2))
     best = int((errors <= errors.min() + 1e-12).nonzero()[0])
     return Solution(float(tried[best]), apart(alpha)[best], unseen[best], float(errors[best]))

@@ -5,7 +5,7 @@ Public: the names below, and ``demonet.data.synthetic``.
 
 from __future__ import annotations
 
-from demonet.checks import check_edge_index, check_features, check_labels, check_split
+from demonet.checks import check_edge_index, check_features, check_labels
 from demonet.data.catalog import CATALOG
 from demonet.data.columns import Columns
 from demonet.data.edges import simple_edges
@@ -13,7 +13,7 @@ from demonet.data.graph_set import GraphSet
 from demonet.data.ids import ids_of
 from demonet.data.load import load
 from demonet.data.read import read_graph, read_graphs
-from demonet.data.splits import Split, fractions, k_fold, nested_k_fold, thirds, train_fraction
+from demonet.data.splits import Split, check_split, fractions, k_fold, nested_k_fold, thirds, train_fraction
 
 __all__ = [
     "CATALOG",

@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 
 def locate(entry: DataSet) -> Path | None:
     """The local folder with all files of a data set, or None; contents are not checked."""
-    for folder in _folders(entry):
+    for folder in filter(None, (_user_folder(entry), _cache_folder(entry))):
         if all((folder / file.name).is_file() for file in entry.files):
             return folder
     return None
@@ -59,7 +59,8 @@ def fetch(entry: DataSet, *, wait: float = 1.0) -> Path:
             f"no cache folder: {error}", file=cache, hint="set DEMONET_DATA, or XDG_CACHE_HOME"
         ) from None
     with filelock.FileLock(cache.parent / f"{entry.folder}.lock"), scratch_folder(cache) as scratch:
-        missing = [file for file in entry.files if not _is_good(cache / file.name, file.sha256)]
+        places = {file: cache / file.name for file in entry.files}
+        missing = [file for file, at in places.items() if not at.is_file() or sha256_of(at) != file.sha256]
         if missing:
             _download(entry, missing, cache, scratch, wait)
     return cache
@@ -82,13 +83,6 @@ def _cache_folder(entry: DataSet) -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("demonet")) / "data" / entry.folder
-
-
-def _folders(entry: DataSet) -> Iterator[Path]:
-    given = _user_folder(entry)
-    if given is not None:
-        yield given
-    yield _cache_folder(entry)
 
 
 def _download(entry: DataSet, files: list[File], folder: Path, scratch: Path, wait: float) -> None:
@@ -150,7 +144,3 @@ def _opened(entry: DataSet, file: File, archive: Path) -> Iterator[Any]:
         packed = file.pack == "gzip" and stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         yield gzip.GzipFile(fileobj=stream) if packed else stream
-
-
-def _is_good(path: Path, expected: str) -> bool:
-    return path.is_file() and sha256_of(path) == expected

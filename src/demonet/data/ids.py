@@ -186,6 +186,8 @@ class Numbering:
 
     def find(self, ids: Ids) -> np.ndarray:
         """The index of each id, -1 for an unknown id."""
+        if ids is self.node_ids:
+            return np.arange(self.node_ids.size)
         if self.kind == "str":
             coded = _as_coded(ids) if isinstance(ids, np.ndarray) else ids
             known = np.fromiter((self._numbers.get(name, -1) for name in coded.names), np.int64, len(coded.names))

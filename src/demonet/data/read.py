@@ -26,7 +26,6 @@ from demonet.data.columns import Columns
 from demonet.data.edges import simple_edges
 from demonet.data.graph_set import Collection, GraphSet
 from demonet.data.ids import (
-    Ids,
     LabelTable,
     Numbering,
     as_attribute,
@@ -208,14 +207,9 @@ def read_graphs(
         labels: For a table, a file of graphs and labels, or a mapping; for a list, one label per graph. Unlabelled
             graphs get -1. TU folders and GIN files have their own labels.
         graph: The column of the graph, by name or position. Default: ``"graph"``. Node ids are unique within a graph.
-        source: As in `read_graph`.
-        target: As in `read_graph`.
-        weight: As in `read_graph`.
-        self_loops: As in `read_graph`.
+        source, target, weight, self_loops, label_column, merge: As in `read_graph`.
         name: A name for the set. Default: the name of the file.
         id_column: The column of graphs in a table of labels. Default: ``graph``, otherwise the first.
-        label_column: As in `read_graph`.
-        merge: As in `read_graph`.
 
     Returns:
         The set. ``x`` is the one-hot encoding of the node labels that occur. Continuous attributes are in
@@ -298,9 +292,14 @@ def _counts_graphs(content: bytes, path: Path) -> bool:
 
 
 def _edge_header(options: ReadOptions) -> bool | None:
-    """Whether a table of edges has a header: yes, if one of its columns is given by name."""
-    named = any(isinstance(c, str) for c in (options.source, options.target, options.weight, options.graph))
-    return True if named and options.header is None else options.header
+    """Whether a table of edges has a header."""
+    named = _header(options.source, options.target, options.weight, options.graph)
+    return named if options.header is None else options.header
+
+
+def _header(*columns: Column | bool | None) -> bool | None:
+    """Whether a table has a header: yes, if one of its columns is given by name."""
+    return True if any(isinstance(column, str) for column in columns) else None
 
 
 def _collection(
@@ -366,10 +365,9 @@ def _describe_file(content: bytes, path: Path, options: ReadOptions, table: Tabl
 def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, files: InputFiles) -> ReadResult:
     """Number the nodes, make the edges simple, match labels and features to the nodes, check the result."""
     numbering, ends = _number(listing)
-    nodes = listing.nodes if listing.nodes is not None else numbering.node_ids
     named, labels = labels is not None, listing.labels if labels is None else labels
     features = listing.features if features is None else features
-    labelled = None if labels is None else _labels(labels, listing, numbering, nodes, files, options)
+    labelled = None if labels is None else _labels(labels, listing, numbering, files, options)
     paths = [os.path.realpath(each) for each in (labels, features) if isinstance(each, str | Path)]
     same_table = features is labels or (len(paths) == 2 and paths[0] == paths[1])
     featured = None
@@ -379,7 +377,7 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
             _check_label_column(labelled.table, options)
         named_so = (*(() if labelled is None else labelled.names), options.label_column)
         names = {name.casefold() for name in named_so if isinstance(name, str)}
-        featured = _features(features, labels, listing, numbering, nodes, files, given, names)
+        featured = _features(features, labels, listing, numbering, files, given, names)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
@@ -471,21 +469,20 @@ def _number(listing: Listing) -> tuple[Numbering, list[np.ndarray]]:
     return numbering, ends
 
 
-def _labels(
-    labels: Any, listing: Listing, numbering: Numbering, nodes: Ids, files: InputFiles, options: ReadOptions
-) -> Labels:
+def _labels(labels: Any, listing: Listing, numbering: Numbering, files: InputFiles, options: ReadOptions) -> Labels:
     if isinstance(labels, str) and labels in listing.inside:
-        return from_sequence(listing.inside[labels], nodes, labels)
+        return from_sequence(listing.inside[labels], numbering.node_ids, labels)
     if isinstance(labels, str | Path):
         path = _file(labels, listing, "labels")
-        table = _open_by_id(files.read(path), path, numbering, options.id_column, options.label_column)
+        header = _header(options.id_column, options.label_column)
+        table = open_table(files.read(path), path, header, words=numbering.kind == "str")
         return Labels.read(table, numbering, options)
     if is_frame(labels):
         return Labels.read(FrameTable(labels, index=True), numbering, options)
     if hasattr(labels, "items"):
         return from_mapping(labels)
     _check_order(listing, numbering, None)
-    return from_sequence(labels, nodes)
+    return from_sequence(labels, numbering.node_ids)
 
 
 def _check_order(listing: Listing, numbering: Numbering, file: Path | None) -> None:
@@ -502,12 +499,11 @@ def _features(
     labels: Any,
     listing: Listing,
     numbering: Numbering,
-    nodes: Ids,
     files: InputFiles,
     options: ReadOptions,
     taken: set[Any],
 ) -> FeatureRows:
-    names = _attribute_names(features, labels, listing)
+    names, nodes = _attribute_names(features, labels, listing), numbering.node_ids
     if names is not None:
         return from_attributes(names, [listing.inside[name] for name in names], nodes, options.columns, listing.file)
     if isinstance(features, str) and features in listing.inside:
@@ -518,18 +514,13 @@ def _features(
         if matrix is not None:
             _check_order(listing, numbering, path)
             return from_matrix_rows(matrix(content, path), nodes, file=path)
-        named = options.id_column, options.label_column, *(options.ignore or ())
-        return FeatureRows.read(_open_by_id(content, path, numbering, *named), numbering, options, taken)
+        header = _header(options.id_column, options.label_column, *(options.ignore or ()))
+        table = open_table(content, path, header, words=numbering.kind == "str")
+        return FeatureRows.read(table, numbering, options, taken)
     if is_frame(features):
         return FeatureRows.read(FrameTable(features, index=True), numbering, options, taken)
     _check_order(listing, numbering, None)
     return from_matrix_rows(features, nodes)
-
-
-def _open_by_id(content: bytes, path: Path, numbering: Numbering, *columns: Column | None) -> Table:
-    """A table of labels or features; it has a header if one of its columns is given by name."""
-    named = any(isinstance(column, str) for column in columns)
-    return open_table(content, path, True if named else None, words=numbering.kind == "str")
 
 
 def _attribute_names(features: Any, labels: Any, listing: Listing) -> list[str] | None:
@@ -620,7 +611,7 @@ def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles)
     labelled = None
     if labels is not None:
         listed = Listing(graph_ids, graph_ids, nodes=graphs.node_ids, file=table.file)
-        labelled = _labels(labels, listed, graphs, graphs.node_ids, files, options)
+        labelled = _labels(labels, listed, graphs, files, options)
         _add_unknown(labelled, graphs, "graph {name!r} has a label but no edge")
     y, class_names = encode_classes([None] * graphs.node_ids.size) if labelled is None else labelled.encode(graphs)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])

@@ -18,6 +18,11 @@ Rows = Any  # [items, columns]: a NumPy array, or a SciPy CSR array where most v
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
+def is_sparse(rows: Any) -> bool:
+    """Whether rows are a SciPy sparse matrix or array."""
+    return bool(sparse.issparse(rows))
+
+
 def to_scipy(x: Tensor, dtype: Any = np.float32) -> sparse.csr_array:
     """A dense or sparse tensor as a SciPy CSR array."""
     x = x.detach().cpu()
@@ -67,16 +72,13 @@ def pack(rows: Mapping[str, Rows], prefix: str = "") -> dict[str, NDArray[Any]]:
     return packed
 
 
-def unpack(arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> dict[str, Rows]:
-    """The rows that :func:`pack` took apart; names without the prefix are left out."""
+def unpack(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Rows]:
+    """The rows that :func:`pack` took apart, of names without its prefix."""
     rows: dict[str, Rows] = {}
-    for key in arrays:
-        name = key.removeprefix(prefix).partition(".")[0]
-        if not key.startswith(prefix) or name in rows:
-            continue
-        if prefix + name in arrays:
-            rows[name] = arrays[prefix + name]
+    for name in dict.fromkeys(key.partition(".")[0] for key in arrays):
+        if name in arrays:
+            rows[name] = arrays[name]
         else:
-            values, column, pointer, shape = (arrays[f"{prefix}{name}.{part}"] for part in _PARTS)
+            values, column, pointer, shape = (arrays[f"{name}.{part}"] for part in _PARTS)
             rows[name] = checked_csr(values, column, pointer, tuple(shape.tolist()))
     return rows

@@ -1,4 +1,4 @@
-"""Splits into training, validation and test items: objects with a name, a seed and indices.
+"""Splits into training, validation and test items: objects with a name, a seed and indices; their checks.
 
 Only labelled items (``y >= 0``) are in a split. A split that is not stratified is drawn again, from the same
 generator, until every class is in the training part; where that cannot be, the draw with most of them is taken.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +19,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.atomic import check_no_device, replacing
-from demonet.errors import DemonetError
+from demonet.checks import labelled
+from demonet.errors import DemonetError, DemonetWarning, warn
 
 _PARTS = ("train", "val", "test")
 _DRAWS = 1000
+TOLD = 5  # classes that a warning names
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +133,59 @@ def _masked(data: Data, part: str, number: int) -> Tensor:
     if mask.dim() == 2 and not 0 <= number < mask.size(1):
         raise DemonetError(f"split {number} of {mask.size(1)} in {part}_mask")
     return (mask if mask.dim() == 1 else mask[:, number]).nonzero().view(-1)
+
+
+def check_split(split: Split, y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None) -> None:
+    """Check a split against targets ``y``.
+
+    Indices must be in range, and every item must have a target. If ``y`` are classes, two of them must be in the
+    training part. Errors have the names of classes and the file of the split, if they are given.
+    """
+    missing = ~labelled(y.cpu())
+    for part in _PARTS:
+        index = getattr(split, part)
+        outside = index[index >= y.size(0)]
+        if outside.numel():
+            problem = f"{part} index {int(outside[0])} of split {split.name}: there are {y.size(0)} items"
+            raise DemonetError(problem, file=file)
+        unlabelled = index[missing[index]]
+        if unlabelled.numel():
+            raise DemonetError(f"item {int(unlabelled[0])} in {part} of split {split.name} has no label", file=file)
+    if split.train.numel() == 0:
+        raise DemonetError(f"the training part of split {split.name} is empty", file=file)
+    if y.is_floating_point():
+        return
+    present = torch.unique(y.cpu()[split.train])
+    if present.numel() == 1 and bool((y.cpu()[labelled(y.cpu())] != present).any()):
+        told = int(present) if names is None else repr(names[int(present)])
+        problem = f"all items in the training part of split {split.name} have the class {told}"
+        raise DemonetError(problem, file=file, hint="use stratified=True, or a larger training part")
+
+
+def warn_of_rare(
+    splits: Sequence[Split], y: Tensor, *, names: Sequence[Any] | None = None, file: str | Path | None = None
+) -> None:
+    """One warning about the classes of which a training part has one item, or none; of the first split with such ones.
+
+    Arguments are those of :func:`check_split`.
+    """
+    if y.is_floating_point():
+        return
+    y, size = y.cpu(), int(y.max()) + 1
+    for split in splits:
+        count = torch.stack([y[part].bincount(minlength=size) for part in (split.train, split.val, split.test)], 1)
+        rare = ((count[:, 0] < 2) & (count.sum(1) > 0)).nonzero().view(-1).tolist()
+        told = [
+            "class {} ({:,} to train, {:,} to validate, {:,} to test)".format(
+                label if names is None else repr(names[label]), *count[label].tolist()
+            )
+            for label in rare
+        ]
+        if told:
+            more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
+            problem = f"too few items in the training part of split {split.name}: {', '.join(told[:TOLD])}{more}"
+            hint = "what has no item there is not predicted: use a larger training part, or leave its labels empty"
+            return warn(DemonetWarning(problem, file=file, hint=hint))
 
 
 def thirds(y: Tensor, seed: int, stratified: bool = False) -> Split:

@@ -26,9 +26,8 @@ class DegreeTasks(nn.Module):
 
     Made by one of :meth:`exact` (the paper: a task for each degree value), :meth:`buckets`, :meth:`quantiles` and
     :meth:`log2` (near degrees share a task: the paper's future work). It is a module so that it moves with its layer to
-    another device and is saved with it; it has no parameters. A ``state_dict`` of other tasks is refused. One of an
-    older version, which has none, is taken. :class:`OpenTasks` take their largest degree from the first graph that a
-    layer sees.
+    another device and is saved with it; it has no parameters. A ``state_dict`` of other tasks is refused, one without
+    tasks is taken. :class:`OpenTasks` take their largest degree from the first graph that a layer sees.
 
     Attributes:
         kind: ``"exact"`` or ``"buckets"``.
@@ -174,7 +173,7 @@ class DegreeTasks(nn.Module):
             self._fill(state.device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        if f"{prefix}{_EXTRA_STATE_KEY_SUFFIX}" in state_dict:  # otherwise the state is of an older version
+        if f"{prefix}{_EXTRA_STATE_KEY_SUFFIX}" in state_dict:  # otherwise it is a state without tasks
             super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
@@ -237,10 +236,9 @@ class OpenTasks(DegreeTasks):
         self._close(0)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the largest degree from a ``state_dict``; that of an older version is nothing else."""
-        self._close(int(state[2] if state.dim() else state))
-        if state.dim():
-            super().set_extra_state(state)
+        """Take the largest degree from a ``state_dict``."""
+        self._close(int(state[2]))
+        super().set_extra_state(state)
 
 
 def _largest_of_ranks(largest: int, device: torch.device) -> int:

@@ -57,8 +57,8 @@ def train_in_parts(
     features = FeatureMap(preset.features)
     x, nodes = features.fit_transform(data), int(data.num_nodes or 0)
     config = replace(preset.train, seed=seed)
-    cut_before = store is not None and store.parts is not None
-    if store is not None and cut_before and store.parts != workers:
+    store = None if store is None or store.parts is None else store  # only where it has parts
+    if store is not None and store.parts != workers:
         hint = Hint("{workers} fits it, or write another store", workers=store.parts)
         raise DemonetError(f"the store has {store.parts} parts for {workers} workers", file=store.path, hint=hint)
     encoded = objective.encode(y).cpu()
@@ -73,9 +73,9 @@ def train_in_parts(
         objective=objective,
         identity=digest([edge_index, edge_weight, x, encoded, rows, weights]),
         device=data.edge_index.device.type,
-        store=(str(store.path.resolve()), store.checksum) if store is not None and cut_before else None,
+        store=None if store is None else (str(store.path.resolve()), store.checksum),
     )
-    if store is not None and cut_before:
+    if store is not None:
         parts = [store.part(number) for number in range(workers)]
     else:
         parts = cut(edge_index, assign(edge_index, nodes, workers, partition), workers)

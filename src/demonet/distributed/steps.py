@@ -55,33 +55,27 @@ def _in_order(values: Tensor | None, order: Tensor | None) -> Tensor | None:
     return None if found is None or order is None else found[order]
 
 
+@dataclass
 class PartProblem:
     """The training, validation and test nodes that one process has.
 
     Args:
-        train, validation, test: Its batches.
+        train, validation, test: Its batches, each a `PartBatch`.
         objective: The fitted objective.
         clock: What dropout reads.
         identity: What a checkpoint belongs to; the same in all processes.
     """
 
-    def __init__(
-        self,
-        train: PartBatch,
-        validation: PartBatch,
-        test: PartBatch,
-        objective: Objective,
-        clock: Clock,
-        identity: list[Any],
-    ) -> None:
-        self.train: LabelledBatch = train
-        self.validation: LabelledBatch = validation
-        self.test: LabelledBatch = test
-        self.objective, self.identity, self._clock = objective, identity, clock
+    train: LabelledBatch
+    validation: LabelledBatch
+    test: LabelledBatch
+    objective: Objective
+    clock: Clock
+    identity: list[Any]
 
     def training(self, seed: int, epoch: int) -> Iterator[LabelledBatch]:
         """All training nodes, every epoch."""
-        self._clock.seed, self._clock.epoch = seed, epoch
+        self.clock.seed, self.clock.epoch = seed, epoch
         yield self.train
 
 

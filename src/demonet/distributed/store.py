@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.arrayfolder import ArrayFolder, ArrayWriter, is_folder, write_folder
+from demonet.arrayfolder import MANIFEST, ArrayFolder, write_folder
 from demonet.checks import check_memory
 from demonet.data.columns import Columns
 from demonet.data.ids import LabelTable
@@ -110,12 +110,13 @@ def write_store(
         for array_name, array in _arrays(data, read.labels).items():
             writer.add(array_name, array)
         for number, part in enumerate(cuts):
-            add_part(writer, number, part)
+            for field in fields(part):
+                writer.add(f"{_part_name(number)}/{field.name}", getattr(part, field.name).numpy())
 
 
 def is_store(path: str | Path) -> bool:
     """Whether a path is a store."""
-    return is_folder(Path(path))
+    return Path(path).is_dir() and (Path(path) / MANIFEST).is_file()
 
 
 class Store:
@@ -178,12 +179,14 @@ class Store:
         return ReadResult(data, facts["directed"], facts["attributes"], table, facts["label_name"])
 
     def part(self, number: int) -> Part:
-        """One part."""
-        part = read_part(self._folder, number)
+        """The part with that number, checked."""
+        names = [f"{_part_name(number)}/{field.name}" for field in fields(Part)]
+        self._folder.check(names)
+        part = Part(*(torch.from_numpy(self._folder.array(name)) for name in names))
         edges = self._folder.array("edge_index")
         rows = part.nodes.numel() + part.halo.numel()
         sizes = {"nodes": self.facts["nodes"], "parts": self.parts or 0, "rows": rows, "all edges": edges.shape[-1]}
-        with values_of(self.path / part_name(number)):
+        with values_of(self.path / _part_name(number)):
             check_arrays(vars(part), _PART, sizes)
             for total, count in ((part.halo, part.received), (part.send, part.sent)):
                 if int(count.sum()) != total.numel():
@@ -191,20 +194,7 @@ class Store:
         return part
 
 
-def add_part(writer: ArrayWriter, number: int, part: Part) -> None:
-    """Write a part to a folder of its own."""
-    for field in fields(part):
-        writer.add(f"{part_name(number)}/{field.name}", getattr(part, field.name).numpy())
-
-
-def read_part(folder: ArrayFolder, number: int) -> Part:
-    """The part with that number, checked."""
-    names = [f"{part_name(number)}/{field.name}" for field in fields(Part)]
-    folder.check(names)
-    return Part(*(torch.from_numpy(folder.array(name)) for name in names))
-
-
-def part_name(number: int) -> str:
+def _part_name(number: int) -> str:
     """The folder of a part."""
     return f"part-{number:03}"
 

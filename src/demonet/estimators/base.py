@@ -25,10 +25,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet import options
-from demonet.checks import check_split, labelled, warn_of_rare
+from demonet.checks import labelled
 from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns
-from demonet.data.splits import Split
+from demonet.data.splits import Split, check_split, warn_of_rare
 from demonet.ensemble import Progress
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.core import Fitted, Items, check_parameters, plain, two_nodes

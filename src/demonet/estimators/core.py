@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.checks import check_classes, check_split, labelled
+from demonet.checks import check_classes, labelled
 from demonet.data.columns import Columns
-from demonet.data.splits import Split, fractions
+from demonet.data.splits import Split, check_split, fractions
 from demonet.ensemble import Progress
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators.models import MODELS, EnsembleModel, KernelModel, LabelledItems, Model, NetworkModel

@@ -25,7 +25,7 @@ from demonet.data.rows import to_scipy, to_torch
 from demonet.errors import DemonetError
 from demonet.features.attributes import document_weights, matrix_kind
 from demonet.features.graph import adjacency, degree
-from demonet.features.structure import GivenSurroundings
+from demonet.features.structure import AROUND, GivenSurroundings
 
 Features = Tensor | sparse.csr_array
 NUM_RADIAL = 12
@@ -284,12 +284,7 @@ class _Encoded(_Attributes):
 
 
 # The numbers of the block "structure", in their order.
-STRUCTURE_NAMES = (
-    "log-degree",
-    *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum", "two hops")),
-    "triangles",
-    "closed triangles",
-)
+STRUCTURE_NAMES = (*AROUND, "log-degree of neighbours, two hops", "triangles", "closed triangles")
 
 
 class _Structure(_DegreeRadial):

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from demonet.features.graph import neighbour_mean, over_neighbours
+from demonet.features.graph import Float, neighbour_mean, over_neighbours
 
-Float = NDArray[np.float64]
 OCTAVES = 8  # neighbours by degree: 0 or 1, 2 to 3, 4 to 7, ..., 128 and above
 HEAT_TIMES = (0.5, 1.0, 2.0, 4.0, 8.0)
 RADIAL = 12  # radial functions over log-degree
@@ -113,10 +112,13 @@ COLUMNS: dict[str, Callable[[Surroundings], Float]] = {
     "eigenvector centrality": lambda s: np.log(np.maximum(_eigenvector(s.adjacency), 1e-9)),
     "heat signatures": lambda s: heat_signatures(s.adjacency),
 }
+AROUND = (
+    "log-degree",
+    *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum")),
+)
 GROUPS = {
     "local": (
-        "log-degree",
-        *(f"log-degree of neighbours, {what}" for what in ("mean", "deviation", "minimum", "maximum")),
+        *AROUND,
         "walks of two steps",
         "log-degree of neighbours, two hops",
         "deviation of neighbours' mean",

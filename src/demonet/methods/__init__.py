@@ -16,7 +16,7 @@ fits: its :meth:`~Model.candidates` says with which settings. ``docs/extending/m
 
 Modules shared by several methods: ``base`` (interface, settings, registry), ``model`` (methods that are stored and
 applied to other graphs), ``cost``, ``selection`` (choosing a scikit-learn model on the validation part), ``network``
-and ``layers`` (neural networks), ``kernel`` (graph kernels), ``forest`` (trees as arrays), ``kernel_ridge``.
+and ``layers`` (neural networks), ``forest`` (trees as arrays), ``kernel_ridge``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ _MODULES = (
     "closed_form",
     "demonet",
     "simple",
-    "structural",
     "attributes",
-    "wl_histogram",
+    "kernel",
     "convolutional",
     "kernel_ridge",
     "wl_models",

@@ -18,14 +18,14 @@ from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.data.rows import to_rows
+from demonet.data.rows import Rows, to_rows
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.features import FeatureMap
 from demonet.features.attributes import MatrixKind, document_weights, matrix_kind, term_rows
 from demonet.features.graph import adjacency
 from demonet.methods.base import Items, Method, Predicted, Settings, register
-from demonet.methods.selection import Rows, Selected, logistic, select
+from demonet.methods.selection import Selected, logistic, select
 from demonet.train.metrics import Task
 
 _SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)

@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from demonet.checks import check_split
-from demonet.data.splits import Split
+from demonet.data.splits import Split, check_split
 from demonet.errors import DemonetError
 from demonet.methods.cost import Cost
 from demonet.train.loop import History

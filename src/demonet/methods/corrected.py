@@ -13,6 +13,7 @@ from demonet.methods.boosted import ROUNDS, BoostedSettings, BoostedTrees
 from demonet.methods.model import Labelled, Model
 from demonet.methods.propagation import Propagating, bounded, choose_walk, known_targets, walked
 from demonet.options import Effort
+from demonet.tensorfile import under
 
 FOLDS = 4  # in which the trees predict training items, so that residuals are those of items that were not seen
 
@@ -64,8 +65,7 @@ class Corrected(Propagating):
 
     def outputs(self, view: View) -> Float:
         """The trees, and the walk of residuals on the edges of the view."""
-        arrays = {name[len("base.") :]: array for name, array in self.arrays.items() if name.startswith("base.")}
-        base = Model.from_state(self.facts["base"], arrays).outputs(view)
+        base = Model.from_state(self.facts["base"], under("base", self.arrays)).outputs(view)
         known = self.known_targets(view)
         fitted, residual = (known_targets(view, self.arrays["items"], self.arrays[name]) for name in ("y", "residual"))
         residual = np.where(np.isclose(known, fitted), residual, known - base)  # of new targets as they are

@@ -23,6 +23,7 @@ from demonet.nn.models import DegreeNetwork, GraphDEMONet, NodeDEMONet
 from demonet.nn.prepared import GraphUnion
 from demonet.options import Effort
 from demonet.schema import Array, check_arrays
+from demonet.tensorfile import under
 from demonet.train import GraphProblem, NodeProblem, Preset, fit_together, preset
 from demonet.train.batches import step_values
 from demonet.train.metrics import METRICS
@@ -228,8 +229,7 @@ class NetworkAverage(Model):
         return make(features.num_features, self.facts["outputs"], tasks, made.model.changed(seed=seed))
 
     def _features(self) -> FeatureMap:
-        prefix = "features."
-        arrays = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
+        arrays = {name: torch.from_numpy(array) for name, array in under("features", self.arrays).items()}
         return FeatureMap.from_state(self.facts["features"], arrays)
 
     def _inputs(self, model: DegreeNetwork, features: FeatureMap, view: View, device: str) -> Callable[[Any], Any]:
@@ -271,9 +271,8 @@ class NetworkAverage(Model):
         model, found = self._model(0).eval().to(self.device), []
         inputs = self._inputs(model, self._features(), view, self.device)(None)
         for number in range(seeds):
-            prefix = f"model.{number}."
-            state = {k[len(prefix) :]: torch.from_numpy(v) for k, v in self.arrays.items() if k.startswith(prefix)}
-            model.load_state_dict(state)
+            state = under(f"model.{number}", self.arrays)
+            model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
             with torch.no_grad():
                 found.append(getattr(model, method)(*inputs).double().cpu())
         return found

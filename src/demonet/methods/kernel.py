@@ -1,9 +1,13 @@
-"""Base classes of methods on graph kernels: fitted on the training graphs, selected on validation."""
+"""Methods on graph kernels: their base classes, and ``wl-lr``, ``wl-rf``, ``wl-1nn``.
+
+Kernels are fitted on the training graphs and selected on validation. The three methods are simple baselines: a graph is
+described by how many of its nodes have each colour after 0, 1, ... rounds of colour refinement.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
@@ -12,15 +16,19 @@ import numpy as np
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet.data.rows import Rows
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.kernels import DegreeWLKernel, GraphKernel, WLSubtreeKernel
-from demonet.methods.base import Items, Method, Predicted, Settings, at_least
-from demonet.methods.selection import Rows, Selected, select
+from demonet.methods.base import Items, Method, Predicted, Settings, at_least, register
+from demonet.methods.cost import Cost
+from demonet.methods.selection import Selected, logistic, select
 
 
 @dataclass(frozen=True)
@@ -140,3 +148,67 @@ class KernelSVM(KernelMethod):
     def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
         machines = [SVC(C=strength, kernel="precomputed") for strength in self.settings.strengths]
         return select(machines, rows, y, split, default=SVC(C=1.0, kernel="precomputed"), kept=kept)
+
+
+class _WLHistogram(KernelMethod):
+    """A classifier on counts of colours; the number of rounds is selected on validation."""
+
+    defaults = SubtreeSettings("simple baseline of this project", rounds=(0, 1, 2, 3))
+
+    def _kernels(self, seed: int) -> Iterator[WLSubtreeKernel]:
+        for n_iter in self.settings.rounds:
+            yield WLSubtreeKernel(n_iter)
+
+    def _default_kernel(self, seed: int) -> WLSubtreeKernel:
+        return WLSubtreeKernel(self.settings.untuned)
+
+
+@register
+class WLLR(_WLHistogram):
+    """Multinomial logistic regression on counts of colours; C is selected on validation."""
+
+    name = "wl-lr"
+    cost = Cost(0.1, 0.03)
+
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
+        return logistic(rows, y, split, kept=kept)
+
+
+@dataclass(frozen=True)
+class ForestSettings(SubtreeSettings):
+    """``trees`` is the number of trees."""
+
+    trees: int = at_least(1, 500)
+
+
+@register
+class WLRF(_WLHistogram):
+    """Random forest of 500 fully grown trees on counts of colours."""
+
+    name = "wl-rf"
+    cost = Cost(1.0, 0.2)
+    defaults = ForestSettings("Breiman, 2001, as in scikit-learn: fully grown trees", rounds=(0, 1, 2, 3))
+    settings: ForestSettings
+
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
+        forest = RandomForestClassifier(self.settings.trees, random_state=seed)
+        return select([forest], rows, y, split, default=forest, kept=kept)
+
+
+@register
+class WL1NN(_WLHistogram):
+    r"""The class of the nearest training graph, by the Manhattan distance of counts of colours.
+
+    .. math::
+        d(G, G') = \sum\nolimits_c | \varphi_c(G) - \varphi_c(G') |
+
+    This is the number of nodes, over all rounds, that remain unpaired when nodes of equal colour are paired. Colours
+    that no training graph has add the same to every distance.
+    """
+
+    name = "wl-1nn"
+    cost = Cost(0.1, 0.01, graphs=1.0)
+
+    def _classify(self, rows: Rows, y: Tensor, split: Split, seed: int, kept: Any) -> Selected:
+        nearest = KNeighborsClassifier(1, metric="manhattan")
+        return select([nearest], rows, y, split, default=nearest, kept=kept)

@@ -24,6 +24,7 @@ from demonet.features.views import Float, Int, View
 from demonet.methods.base import Settings, register
 from demonet.methods.model import TASKS, CoarseSettings, Labelled, Model, ordered, ranks_by_degree
 from demonet.options import Effort
+from demonet.tensorfile import under
 
 NOISES = tuple(0.02 * 10 ** (2 * i / 6) for i in range(7))  # .02 to 2
 DUAL_ROWS, TUNING_ROWS = 3000, 1000  # training items that are fitted on, and that settings are chosen on, at most
@@ -144,7 +145,7 @@ class KernelRidge(Model):
 
     def outputs_of(self, rows: dict[str, Any]) -> Float:
         """Outputs for items by their rows."""
-        output = self.times(rows, unpack(self.arrays, "rows."), self.arrays["alpha"]) + self.arrays["mean"]
+        output = self.times(rows, unpack(under("rows", self.arrays)), self.arrays["alpha"]) + self.arrays["mean"]
         if self.facts["task"] == "classify":
             return np.exp(Link(*self.facts["link"]).log_probabilities(output))
         return LabelLink(*self.facts["link"]).probabilities(output) if self.facts["task"] == "multilabel" else output
@@ -154,7 +155,7 @@ class KernelRidge(Model):
 
         L are at most 500 of the fitted items, and :math:`U \Lambda U^\top` is the kernel among them.
         """
-        fitted, length = unpack(self.arrays, "rows."), [self.facts["length"]]
+        fitted, length = unpack(under("rows", self.arrays)), [self.facts["length"]]
         some = take(fitted, slice(None, None, -(-len(self.arrays["alpha"]) // LANDMARKS)))
         values, vectors = np.linalg.eigh(next(self.grams(some, some, length)).cpu().numpy())
         kept = np.flatnonzero(values > 1e-8 * values[-1])[::-1][:COMPONENTS]

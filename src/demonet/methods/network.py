@@ -143,7 +143,7 @@ class Network(Method):
     def _initialised(self, training: list[Data], y: Tensor, seed: int, *, graphs: bool) -> Classifier:
         """The network with initial weights from the seed."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # GPU generators stay as they are
             return self._build(int(training[0].x.size(1)), int(y.max()) + 1, training, graphs=graphs).to(y.device)
 
     @torch.no_grad()

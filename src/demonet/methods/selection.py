@@ -20,10 +20,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from torch import Tensor
 
 from demonet.closedform.link import shares
+from demonet.data.rows import Rows
 from demonet.data.splits import Split
 from demonet.train.metrics import Task
-
-Rows = Any  # one row per item: a float64 array, or a scipy CSR array where most features are zero
 
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _DEFAULT_STRENGTH = 1.0

@@ -21,6 +21,7 @@ from demonet.methods.forest import TREES, Forest, dense
 from demonet.methods.kernel_ridge import KernelRidge, take
 from demonet.methods.model import CoarseSettings, Labelled, Model
 from demonet.options import Effort
+from demonet.tensorfile import under
 
 WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of the Laplacian kernel, in mean distances
 COLUMNS = 2000  # colours that a forest reads, at most
@@ -138,7 +139,7 @@ class WLNeighbour(_Histograms, Model):
 
     def outputs(self, view: View) -> Float:
         """The vote, and the shares of classes."""
-        vote = self._vote(list(l1_distances(self.rows(view), unpack(self.arrays, "rows.")))[1].numpy())
+        vote = self._vote(list(l1_distances(self.rows(view), unpack(under("rows", self.arrays))))[1].numpy())
         return self.facts["trust"] * vote + (1 - self.facts["trust"]) * self.arrays["prior"]
 
     def estimate(self, view: View, num_train: int) -> float:

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from demonet.checks import check_classes, check_split, labelled, warn_of_rare
+from demonet.checks import check_classes, labelled
 from demonet.data.load import degrees
 from demonet.data.readers.base import InputFiles
-from demonet.data.splits import Split, fractions
+from demonet.data.splits import Split, check_split, fractions, warn_of_rare
 from demonet.ensemble.ensemble import Ensemble, portfolio
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class

@@ -72,7 +72,7 @@ def load_checkpoint(
         _check_moments(state, [each for group in optimizer.param_groups for each in group["params"]])
         _check_history(facts)
         model.load_state_dict(groups["best"])
-        best = copy.deepcopy(model.state_dict())  # complete: files of older versions have no tasks
+        best = copy.deepcopy(model.state_dict())  # complete, also where a file has no tasks
         model.load_state_dict(groups["model"])
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         torch.set_rng_state(random)

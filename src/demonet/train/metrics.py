@@ -168,6 +168,11 @@ def _one_vs_rest(function: Callable[..., float]) -> Function:
     return of_classes
 
 
+def _ranking(function: Callable[..., float]) -> dict[Task, Function]:
+    """A metric of probabilities, for classes and for labels."""
+    return {"classify": _one_vs_rest(function), "multilabel": _by_column(function, needs_two_values=True)}
+
+
 def _of_classes(function: Callable[..., float]) -> Function:
     return lambda y, predicted, weight: float(function(y, predicted, sample_weight=weight))
 
@@ -203,11 +208,7 @@ class _Metrics(dict[str, Metric]):
         if name not in self:
             raise KeyError(name)
         count = int(name.partition("@")[2])
-        function = partial(_precision_at, count)
-        functions: dict[Task, Function] = {
-            "classify": _one_vs_rest(function),
-            "multilabel": _by_column(function, needs_two_values=True),
-        }
+        functions = _ranking(partial(_precision_at, count))
         return Metric(name, f"precision at {count:,}", functions, uses="probabilities", has_positive=True)
 
 
@@ -230,22 +231,11 @@ METRICS = _Metrics(
             {"classify": _of_classes(partial(_F1, average="macro")), "multilabel": _by_column(_F1)},
             needs_decision=True,
         ),
-        Metric(
-            "auc",
-            "ROC AUC",
-            {
-                "classify": _one_vs_rest(sk.roc_auc_score),
-                "multilabel": _by_column(sk.roc_auc_score, needs_two_values=True),
-            },
-            uses="probabilities",
-        ),
+        Metric("auc", "ROC AUC", _ranking(sk.roc_auc_score), uses="probabilities"),
         Metric(
             "average-precision",
             "average precision",
-            {
-                "classify": _one_vs_rest(sk.average_precision_score),
-                "multilabel": _by_column(sk.average_precision_score, needs_two_values=True),
-            },
+            _ranking(sk.average_precision_score),
             uses="probabilities",
             has_positive=True,
         ),

@@ -321,8 +321,6 @@ def objective_from_state(state: dict[str, Any]) -> Objective:
     Regress(metric='rmse', outputs=0, decision=(), error='mae', mean=(), scale=())
     """
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in state.items()}
-    if "factors" in values:  # the decision of classes in files of earlier versions
-        values["decision"] = values.pop("factors")
     return OBJECTIVES[values.pop("task")](**values)
 
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from demonet.checks import check_split
-from demonet.data.splits import Split
+from demonet.data.splits import Split, check_split
 from demonet.errors import DemonetError
 from demonet.train.objective import Classify, Objective
 

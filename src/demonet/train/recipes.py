@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from demonet.checks import check_edge_index, check_split
-from demonet.data.splits import Split
+from demonet.checks import check_edge_index
+from demonet.data.splits import Split, check_split
 from demonet.degree.count import count_degree
 from demonet.errors import DemonetError
 from demonet.features import FeatureMap

@@ -13,7 +13,7 @@ from demonet.checks import check_memory
 from demonet.data.readers.base import composed
 from demonet.data.readers.tables import Table, check_names, may_be_header, usual_header, values_below
 from demonet.data.values import is_missing
-from demonet.errors import DemonetError, DemonetWarning, warn
+from demonet.errors import DemonetError
 
 _ROW_BYTES = 48  # of memory that a row needs at least: two ids, and the edge in both directions
 
@@ -97,7 +97,7 @@ class RecordTable(_ArrowTable):
             self.names = one_form(names)
             check_names(self.names, file)
         elif header or (header is None and self._has_header(words)):
-            self._use_header()
+            self.use_header()
 
     def _has_header(self, words: bool) -> bool:
         first = self.first_row()
@@ -110,18 +110,13 @@ class RecordTable(_ArrowTable):
         self._start = 0
         return self.guessed
 
-    def _use_header(self) -> None:
+    def use_header(self) -> None:
+        """Take names from the first row."""
         self.names = ["" if value is None else str(value).strip() for value in self.first_row()]
         check_names(self.names, self.file, self.line(0))
         self._start = 1
         if len(self._values[0]) < 2:
             raise DemonetError("a header without rows", file=self.file)
-
-    def take_header(self) -> None:
-        """Read the first row as a header, because no edge has its id."""
-        self._use_header()
-        first = ", ".join(self.names or [])
-        warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=self.file))
 
     def drop_header(self) -> None:
         """Read the header as the first row."""

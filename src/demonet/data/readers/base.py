@@ -73,8 +73,9 @@ class InputFiles:
             name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
             suffix = next((suffix for suffix in suffixes if name.lower().endswith(suffix.lower())), None)
             if suffix is None:
-                for chunk in _chunks(path):
-                    total.update(chunk)
+                with path.open("rb") as stream:
+                    while chunk := stream.read(_CHUNK):
+                        total.update(chunk)
                 continue
             raw, member = _open(path), name[: -len(suffix)] + suffix
             total.update(raw)
@@ -210,12 +211,6 @@ def _open(path: Path) -> bytes:
         raise DemonetError("no such file", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise DemonetError(f"cannot be read: {error}", file=path) from None
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            yield chunk
 
 
 def _content(raw: bytes, path: Path) -> bytes:

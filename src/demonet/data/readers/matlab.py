@@ -19,7 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from demonet.data.readers.base import Listing, ReadOptions, check_expansion
-from demonet.data.readers.matrix import checked_matrix, from_matrix, is_sparse, is_square
+from demonet.data.readers.matrix import checked_matrix, from_matrix, is_square
+from demonet.data.rows import is_sparse
 from demonet.errors import DemonetError
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from demonet.checks import check_node_count
 from demonet.data.readers.base import Listing, check_expansion
+from demonet.data.rows import is_sparse
 from demonet.errors import DemonetError
 
 
@@ -86,11 +87,6 @@ def checked_matrix(matrix: Any, file: Path | None) -> sparse.coo_array:
     except (ValueError, TypeError, IndexError) as error:
         raise DemonetError(f"not a matrix of numbers: {error}", file=file) from None
     return coo
-
-
-def is_sparse(value: Any) -> bool:
-    """Whether a value is a SciPy sparse matrix or array."""
-    return bool(sparse.issparse(value))
 
 
 def is_square(value: Any) -> bool:

@@ -71,6 +71,12 @@ class Table(ABC):
 
     def take_header(self) -> None:
         """Read the first row as a header, because no edge has its id."""
+        self.use_header()
+        first = ", ".join(self.names or [])
+        warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=self.file))
+
+    def use_header(self) -> None:
+        """Take names from the first row; only for tables in which it may have them."""
         raise NotImplementedError
 
     def drop_header(self) -> None:

@@ -76,7 +76,7 @@ class TextTable(Table):
             raise DemonetError("a header without rows", file=path, line=line)
         self._start = found.start(1)
         if header:
-            self._use_header(line)
+            self.use_header()
 
     def values(self, places: Sequence[int]) -> list[Any]:
         """The columns at these positions as Arrow arrays, of the types that Arrow recognises."""
@@ -95,13 +95,9 @@ class TextTable(Table):
         skip = row + (self.names is not None)
         return next(line for i, (line, _) in enumerate(numbered_lines(self._data)) if i == skip)
 
-    def take_header(self) -> None:
-        """Read the first row as a header, because no edge has its id."""
-        self._use_header(self.line(0))
-        first = ", ".join(self._header[0])
-        warn(DemonetWarning(f"{first!r} is read as a header, because no edge has its id", file=self.file))
-
-    def _use_header(self, line: int) -> None:
+    def use_header(self) -> None:
+        """Take names from the first line; lines that repeat it are left out."""
+        line = self.line(0)
         self.names, self._start = self._header
         check_names(self.names, self.file, line)
         header, lines = self._data[: self._start].rpartition(b"\n")[2], self._like(self.names[:_NAMES])
@@ -132,10 +128,7 @@ class TextTable(Table):
 
     def drop_header(self) -> None:
         """Read the header as the first row."""
-        self.names = None
-        self._start = (
-            len(self._data[: self._start].rpartition(b"\n")[0]) + 1 if b"\n" in self._data[: self._start] else 0
-        )
+        self.names, self._start = None, self._data.rfind(b"\n", 0, self._start) + 1
 
     def first_row(self) -> Sequence[str]:
         """The first line."""
