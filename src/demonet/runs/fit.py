@@ -35,7 +35,7 @@ from demonet.estimators.models import EnsembleModel, KernelModel, Model, Network
 from demonet.estimators.reasons import Go
 from demonet.features.views import LARGE
 from demonet.options import Reading, Settings
-from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
+from demonet.runs.diagnosis import candidate_facts, degree_facts, reason_facts, residual_facts
 from demonet.runs.engines import candidate_engine, recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
@@ -52,7 +52,6 @@ from demonet.runs.folder import (
     lock_folder,
     open_folder,
 )
-from demonet.runs.importance import reason_facts
 from demonet.runs.inputs import Inputs
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, tensorboard_log
@@ -396,7 +395,7 @@ def _config(plan: Plan, request: dict[str, Any], fitted: Fitted) -> dict[str, An
         "metric": plan.metric.name,
         **({} if inputs.label_name is None else {"label": inputs.label_name}),
         **({} if plan.positive is None else {"positive": plan.positive}),
-        **({} if inputs.direction is None else {"direction": inputs.direction.message}),
+        **({} if inputs.undirected is None else {"direction": inputs.undirected.message}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
         **_network_config(fitted.model.preset if isinstance(fitted.model, NetworkModel) else None),

@@ -213,10 +213,10 @@ def make_plan(
     model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
     plan = Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
-    if inputs.direction is None:
+    if inputs.undirected is None:
         return plan
     step("comparing directed and undirected edges")
-    return _with_direction(plan, inputs.direction)
+    return _with_direction(plan, inputs.undirected)
 
 
 def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
@@ -240,7 +240,7 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
                 plan = replace(plan, reading=replace(plan.reading, directed=True))
                 inputs = replace(inputs, data=other, directed=True)
     warn(told)
-    return replace(plan, inputs=replace(inputs, direction=told, as_listed=None))
+    return replace(plan, inputs=replace(inputs, undirected=told, as_listed=None))
 
 
 def _cheap_losses(plan: Plan, data: Any) -> Any:
