@@ -159,12 +159,9 @@ def compare_run(
     with the same files and settings computes only what is missing. A method that fails is a row with its reason.
 
     Args:
-        edges, labels, features: As for :func:`~demonet.runs.fit_run`.
-        out: The folder.
-        reading: How files are read.
+        edges, labels, features, out, reading, progress: As for :func:`~demonet.runs.fit_run`.
         comparing: What is compared, and how.
         overwrite: Start again in the folder of another comparison.
-        progress: Callbacks.
         page: Writes a page about the leaderboard to a path.
         engine: Makes the pool of workers; local processes by default.
     """
@@ -371,7 +368,7 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     Beside what identifies a comparison, its file lists the checksums of the outputs, ``files``, and of those that were
     there ``earlier``. Of these, what is not among the new ones is removed, also after a kill.
     """
-    path, listed = member(out, ABOUT), {"files": {}, "earlier": {}}
+    path, listed = member(out, ABOUT), dict[str, dict[str, str]](files={}, earlier={})
     if path.exists():
         before = read_sealed(path, _OTHER)
         with values_of(path):
@@ -491,32 +488,22 @@ def _rows(
             status: Status = "failed" if name in failed else "left out"
             rows.append(Row(name, group, status, reason))
             continue
-        cells = [found[name, number] for number in runs]
-        numbers = list(runs.values())
-        whole = paired(numbers, [0.0] * len(numbers), ratio) if len(numbers) > 1 else None
-        gap = against.get(name)
-        rows.append(
-            Row(
-                name,
-                group,
-                "compared" if len(runs) == splits else "incomplete",
-                ""
-                if len(runs) == splits
-                else failed.get(name) or undefined or f"{len(runs)} of {splits} splits within the time limit",
-                runs,
-                means[name],
-                statistics.stdev(numbers) if len(numbers) > 1 else None,
-                None if whole is None else max(least, whole.low),
-                None if whole is None else min(most_value, whole.high),
-                None if gap is None else gap.mean,
-                None if gap is None else max(least - most_value, gap.low),
-                None if gap is None else min(most_value - least, gap.high),
-                corrected.get(name),
-                statistics.mean(cell["seconds"] for cell in cells),
-                max(cell["peak_memory_mb"] for cell in cells),
-                {name: _mean(cell["metrics"][name] for cell in cells) for name in _metrics(plan)},
-            )
-        )
+        cells, numbers, facts = [found[name, number] for number in runs], list(runs.values()), dict[str, Any]()
+        whole = len(runs) == splits
+        if len(numbers) > 1:
+            over = paired(numbers, [0.0] * len(numbers), ratio)
+            facts["deviation"] = statistics.stdev(numbers)
+            facts |= {"low": max(least, over.low), "high": min(most_value, over.high)}
+        if (gap := against.get(name)) is not None:
+            facts |= {"difference": gap.mean, "p": corrected[name]}
+            facts["difference_low"] = max(least - most_value, gap.low)
+            facts["difference_high"] = min(most_value - least, gap.high)
+        facts["seconds"] = statistics.mean(cell["seconds"] for cell in cells)
+        facts["peak_memory_mb"] = max(cell["peak_memory_mb"] for cell in cells)
+        facts["means"] = {name: _mean(cell["metrics"][name] for cell in cells) for name in _metrics(plan)}
+        missing = failed.get(name) or undefined or f"{len(runs)} of {splits} splits within the time limit"
+        told: tuple[Status, str] = ("compared", "") if whole else ("incomplete", missing)
+        rows.append(Row(name, group, *told, runs, means[name], **facts))
     order = ("compared", "incomplete", "failed", "left out")
     return sorted(
         rows, key=lambda row: (order.index(row.status), -len(row.values), -sign * (row.mean or 0.0), row.seconds or 0.0)

@@ -38,18 +38,12 @@ EXPLAINED = 10  # items that have reasons
 
 
 def candidate_facts(ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[Any], metric: Metric) -> dict[str, Any]:
-    """``candidates``, ``gain`` and ``judged`` of ``metrics.json``.
+    """``candidates``, ``gain`` and ``judged`` of ``metrics.json``, from an ensemble that was fitted, not loaded.
 
     A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
     ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
     there, so the ``gain`` of the average over the best candidate, in that metric and in the loss, flatters. The loss is
     that with the weights of classes, if they have some.
-
-    Args:
-        ensemble: Fitted, not loaded.
-        table: Its candidates, as the estimator lists them.
-        y: The targets of all items.
-        metric: The metric of the run.
     """
     assert ensemble.judged is not None
     assert ensemble.judged_items is not None
@@ -157,14 +151,8 @@ def reason_facts(
 ) -> dict[str, Any]:
     """In words, what moved the answers for the items at the top of the page's list, by the index of the item.
 
-    Args:
-        fitted: The model that is saved.
-        inputs: The problem.
-        split: The parts; items without a label come first, then tested ones.
-        outputs: ``[items, outputs]`` of the model.
-        column: The output to rank by; None for the most confident answers, or the first ones by each label or target.
-        effort: Bounds the number of predictions.
-        go: Asked before each of them.
+    Items without a label come first, then tested ones; they are ranked by a ``column`` of the outputs, or without one
+    by the most confident answer, or by each label or target. The effort bounds the number of predictions.
     """
     parts, several = parts_of(split, len(outputs)), column is None and inputs.task != "classify"
     explained: dict[int, int] = {}
@@ -188,12 +176,7 @@ def reason_facts(
 def degree_facts(fitted: Fitted, effort: str, items: int, seed: int, left: float = math.inf) -> dict[str, Any]:
     """``degree_effect`` of ``metrics.json``: the effect with its verdict, or the reason why it was ``skipped``.
 
-    Args:
-        fitted: An ensemble or a kernel machine.
-        effort: Bounds what an ensemble spends on it.
-        items: Labelled items that it was fitted on.
-        seed: Of the shuffled degrees.
-        left: Seconds that are left of a time limit.
+    It is measured with so many labelled ``items``, as far as the effort and the seconds that are ``left`` allow.
     """
     model, advice = fitted.model, f"{fitted.estimator}(model='kernel') and degree_effect() measure it"
     if isinstance(model, EnsembleModel):
