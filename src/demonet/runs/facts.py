@@ -21,7 +21,8 @@ RULES = {
     "that validation chose kept; this is the model that is saved.",
     "strict": "Strict: both are fitted on the training part alone.",
 }
-_OTHERS = {key: METRICS[name].title for also in (*ALSO.values(), {"auc": "auc"}) for key, name in also.items()}
+_OTHERS = {"test_accuracy": "accuracy", "auc": "auc"}  # first
+_OTHERS |= {key: name for also in ALSO.values() for key, name in also.items()}
 PRIVACY = (
     "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "
     "nodes, or the labelled graphs. Do not publish it if these are private."
@@ -325,7 +326,8 @@ class RunFacts:
     @property
     def others(self) -> dict[str, float]:
         """Other metrics on the test part, by their titles."""
-        told = {title: self.run.metrics.get(key) for key, title in _OTHERS.items() if title != self.run.metric.title}
+        titles = {key: METRICS[name].title for key, name in _OTHERS.items()}
+        told = {title: self.run.metrics.get(key) for key, title in titles.items() if title != self.run.metric.title}
         if self._unequal is not None:
             told.pop("accuracy", None)
         return {title: value for title, value in told.items() if value is not None}
