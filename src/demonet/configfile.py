@@ -21,13 +21,7 @@ PATHS = ("edges", "labels", "features", "split", "out")  # each may be a file; t
 
 
 def write_config(path: Path, values: dict[str, Any], folder: Path) -> None:
-    """Write options, by their names in Python; None is left out.
-
-    Args:
-        path: The file to write.
-        values: The options.
-        folder: The folder that the file will be in; paths are written relative to it.
-    """
+    """Write options, by their names in Python, with paths relative to the folder that the file will be in; no None."""
     lines = ["# Repeat this run: demonet fit --config run.toml --out FOLDER. Options of the command line come first."]
     for name, value in values.items():
         if value is None:
@@ -40,12 +34,7 @@ def write_config(path: Path, values: dict[str, Any], folder: Path) -> None:
 
 
 def read_config(path: Path, known: set[str]) -> dict[str, Any]:
-    """The options in a file, by their names in Python.
-
-    Args:
-        path: The file.
-        known: The names that are allowed.
-    """
+    """The options in a file, by their names in Python, which must be among those ``known``."""
     try:
         check_no_device(path)
         values = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -39,6 +39,7 @@ Column = str | int
 MOST_SPLITS = 1000
 READING, TRAINING, NETWORK, PROCESSES = "Reading files", "Training", "Networks alone", "Networks over processes"
 COMPARING = "Comparing"
+_METRICS, _SCHEMES = ("train.metrics", "METRICS"), ("nn.weights", "SCHEMES")
 
 
 def option(default: Any, help: str, panel: str, **limits: Any) -> Any:
@@ -49,24 +50,33 @@ def option(default: Any, help: str, panel: str, **limits: Any) -> Any:
         help: What the command line says about it.
         panel: The group of options that it is listed in.
         **limits: ``min`` and ``max`` of a number; ``flag``: how a switch is spelled; ``choices``: the values that help
-            and completion name, where users may register others.
+            and completion name, where users may register others in the ``registry``, a module and a name in it.
     """
     return field(default=default, metadata={"help": help, "panel": panel, **limits})
 
 
 def check_choices(options: Any) -> None:
-    """Refuse a value that is not among those that its type lists, or that is beyond its limits."""
+    """Refuse a value that is not among those that its type or a registry lists, or that is beyond its limits."""
     hints = get_type_hints(type(options))
     for each in fields(options):
         value = getattr(options, each.name)
+        if value is None:
+            continue
         known = [choice for part in (hints[each.name], *get_args(hints[each.name])) for choice in get_args(part)]
         known = [choice for choice in known if isinstance(choice, str)]
-        if known and value is not None and value not in known:
+        if "registry" in each.metadata:
+            module, name = each.metadata["registry"]
+            known = getattr(import_module(f"demonet.{module}"), name)
+        if known and value not in known:
             raise DemonetError(f"{value!r} is unknown", argument=each.name, hint=f"use {', '.join(known)}")
         low, high = each.metadata.get("min"), each.metadata.get("max")
-        if value is not None and low is not None and not low <= value <= (value if high is None else high):
+        if low is not None and not low <= value <= (value if high is None else high):
             hint = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
             raise DemonetError(f"{value:,}", argument=each.name, hint=hint)
+        if each.name == "time_limit" and not 0 < value < math.inf:
+            raise DemonetError(f"{value:g} seconds", argument=each.name, hint="a finite number above 0")
+        if each.name == "jobs":
+            import_module("demonet.checks").check_jobs(value)
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,7 @@ class Settings:
         "Chooses weights or epoch, and is reported; precision@K for any K. Default: by task and classes.",
         TRAINING,
         choices=Metric,
+        registry=_METRICS,
     )
     positive: str | None = option(
         None, "The positive one of two classes, for average-precision and precision@K. Default: the rarer.", TRAINING
@@ -186,7 +197,7 @@ class Settings:
     layers: str | int | None = option(
         None, "Hidden layers; auto: the best depth on validation. Default: the preset's.", NETWORK, choices=LAYERS
     )
-    scheme: str | None = option(None, "How degrees get their weights.", NETWORK, choices=Scheme)
+    scheme: str | None = option(None, "How degrees get their weights.", NETWORK, choices=Scheme, registry=_SCHEMES)
     epochs: int | None = option(None, "Largest number.", NETWORK, min=1)
     batch_size: int | None = option(None, "Nodes of a batch. Default: all, if they fit into memory.", NETWORK, min=1)
     neighbours: int | None = option(None, "Neighbours of a node drawn in a batch. Default: all.", NETWORK, min=1)
@@ -205,11 +216,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for argument, module, registry in (("metric", "train.metrics", "METRICS"), ("scheme", "nn.weights", "SCHEMES")):
-            if (value := getattr(self, argument)) is not None:
-                known = getattr(import_module(f"demonet.{module}"), registry)
-                if value not in known:
-                    raise DemonetError(f"{value!r} is unknown", argument=argument, hint=f"use {', '.join(known)}")
         layers = 1 if self.layers in (None, *get_args(LAYERS)) else self.layers
         if not isinstance(layers, int) or layers < 1:
             raise DemonetError(f"{layers!r} is unknown", argument="layers", hint="use auto, or a number of at least 1")
@@ -217,14 +223,10 @@ class Settings:
             problem = f"shares of {self.val:g} for validation and {self.test:g} for the test"
             hint = Hint("{val} must be above 0, {test} at least 0, and their sum below 1", val=..., test=...)
             raise DemonetError(problem, hint=hint)
-        if self.time_limit is not None and not 0 < self.time_limit < math.inf:
-            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a finite number above 0")
         if self.cv > 1 and (self.split is not None or not self.test):
             problem = "a split file" if self.split is not None else "no test part"
             need = "repeated splits are random and need a test part"
             raise DemonetError(f"{self.cv} splits with {problem}", argument="cv", hint=need)
-        if self.jobs is not None:
-            import_module("demonet.checks").check_jobs(self.jobs)
         self._check_model()
         self._check_engine()
         if self.device == "cuda" and self.uses != "cuda":
@@ -302,7 +304,11 @@ class Comparing:
     val: float = option(0.2, "Share for choosing.", COMPARING)
     test: float = option(0.2, "Share for the test.", COMPARING)
     metric: str | None = option(
-        None, "Ranks the methods; precision@K for any K. Default: by task and classes.", COMPARING, choices=Metric
+        None,
+        "Ranks the methods; precision@K for any K. Default: by task and classes.",
+        COMPARING,
+        choices=Metric,
+        registry=_METRICS,
     )
     positive: str | None = option(
         None, "The positive one of two classes, for average-precision and precision@K. Default: the rarer.", COMPARING
@@ -313,14 +319,8 @@ class Comparing:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        import_module("demonet.checks").check_jobs(self.jobs)
-        known = import_module("demonet.train.metrics").METRICS
-        if self.metric is not None and self.metric not in known:
-            raise DemonetError(f"{self.metric!r} is unknown", argument="metric", hint=f"use {', '.join(known)}")
         if not self.test > 0:
             raise DemonetError("there is no test part", argument="test", hint="use a share above 0")
-        if self.time_limit is not None and not 0 < self.time_limit < math.inf:
-            raise DemonetError(f"{self.time_limit:g} seconds", argument="time_limit", hint="a finite number above 0")
         known = import_module("demonet.methods").names() if self.methods else []
         for name in self.methods or ():
             if name not in known:

@@ -65,10 +65,12 @@ def fit(
         **options: The options of the command, by their names in :class:`~demonet.runs.Reading` and
             :class:`~demonet.runs.Settings`: ``effort="quick"``, ``metric="average-precision"``, ``directed=True``.
     """
-    reading, settings = (_options(kind, options) for kind in (Reading, Settings))
-    if options:
-        known = [each.name for kind in (Reading, Settings) for each in fields(kind)]
-        raise DemonetError(f"unknown option {next(iter(options))!r}", hint=f"there are {', '.join(known)}")
+    known = {each.name: kind for kind in (Reading, Settings) for each in fields(kind)}
+    given: dict[Any, dict[str, Any]] = {Reading: {}, Settings: {}}
+    for name, value in options.items():
+        if name not in known:
+            raise DemonetError(f"unknown option {name!r}", hint=f"there are {', '.join(known)}")
+        given[known[name]][name] = value
     temporary = None
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="demonet-")
@@ -77,8 +79,8 @@ def fit(
         fit_run(
             **files,
             out=out,
-            reading=Reading(**reading),
-            settings=Settings(**settings),
+            reading=Reading(**given[Reading]),
+            settings=Settings(**given[Settings]),
             resume=resume,
             overwrite=overwrite,
             progress=progress,
@@ -132,8 +134,7 @@ class Predictor:
 
     def candidates(self) -> Frame:
         """The candidates of the ensemble, from the largest weight to the smallest."""
-        rows = RunFacts(self.run).candidates
-        return _pandas().DataFrame([{key: row[key] for key in row if key != "machine"} for row in rows])
+        return _pandas().DataFrame(RunFacts(self.run).candidates)
 
     def importance(self) -> Frame:
         """What matters: columns, structure and degree, by the change of the metric if they are shuffled."""
@@ -227,11 +228,6 @@ class Predictor:
         paragraphs = [f"<p>{escape(text)}</p>" for text in (facts.answer, facts.sure)]
         board = self.leaderboard()
         return "".join(paragraphs) + board[board["rule"] == self.run.metrics["rule"]].to_html(index=False, na_rep="")
-
-
-def _options(kind: type, options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of a class out of a dictionary."""
-    return {each.name: options.pop(each.name) for each in fields(kind) if each.name in options}
 
 
 @contextmanager

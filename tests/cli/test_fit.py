@@ -279,15 +279,6 @@ def test_with_class_weights_progress_and_table_have_one_number(problem, main, mo
     assert 0 <= low <= metrics["test_metric"] <= high <= 1
 
 
-def test_class_weights_do_not_change_the_model(problem, main, few):
-    code, out, err = main(*FIT, "--class-weight", "balanced", "--effort", "quick", "--json")
-    assert code == 0
-    assert "model: auto " in err
-    metrics = json.loads(out)["metrics"]
-    assert metrics["metric"] == "balanced"
-    assert {row["metric"] for row in metrics["candidates"]} == {"balanced"}
-
-
 def test_names_are_completed(problem, monkeypatch):
     from demonet.cli.console import complete_edges
 

@@ -157,7 +157,7 @@ def test_labels_are_calibrated_one_by_one():
         LabelCalibration.from_state(calibration.state(), 2)
 
 
-def test_an_ensemble_of_labels_is_calibrated_in_memory_and_from_files_of_this_and_earlier_versions():
+def test_an_ensemble_of_labels_is_calibrated_in_memory_and_from_a_file():
     data = role_graph(seed=0)
     noise = torch.rand(data.num_nodes, 2, generator=torch.Generator().manual_seed(0)) < 0.4
     data.y = (torch.stack([data.y % 2, data.y > 1], 1).bool() ^ noise).float()
@@ -170,5 +170,3 @@ def test_an_ensemble_of_labels_is_calibrated_in_memory_and_from_files_of_this_an
     assert (ensemble.outputs(data) != raw).any()
     facts, arrays = ensemble.state()
     np.testing.assert_array_equal(Ensemble.from_state(facts, arrays).outputs(data), ensemble.outputs(data))
-    for old in ([Calibration().state()] * 2, [{}, {}]):
-        np.testing.assert_allclose(Ensemble.from_state(facts | {"calibration": old}, arrays).outputs(data), raw)

@@ -156,7 +156,7 @@ def test_folds_over_all_labelled_items_choose_where_validation_is_larger_than_tr
     strict = Ensemble.fit(data, split, members=tried, effort="quick", refit=False)
     assert not strict.folds
     np.testing.assert_array_equal(strict.strict_outputs, found.strict_outputs)
-    np.testing.assert_allclose(EnsembleModel(found).strict().outputs(data), found.strict_outputs)
+    np.testing.assert_allclose(EnsembleModel(found).strict.outputs(data), found.strict_outputs)
     weights = [row.weight for row in found.candidates]
     y = data.y.numpy()[found.judged_items]
     by_folds = ensemble_weights(np.stack([found.judged[name] for name in ("a", "forest")]), y)

@@ -54,6 +54,7 @@ def test_classes_count_by_their_weights(tmp_path, model, of_graphs):
     for name, weight in (("none", None), ("balanced", "balanced"), ("heavy", {"rare": 50.0})):
         found, given = fitted(weight)
         rare[name] = found.predict_proba(given)[:, 1]
+        assert name == "balanced" or set(found.predict(given)) == {"common" if name == "none" else "rare"}
     assert rare["none"].max() < 0.25
     np.testing.assert_allclose(rare["balanced"], 0.5, atol=0.1)
     assert rare["heavy"].min() > 0.8  # 50 / (50 + 5) is 0.91

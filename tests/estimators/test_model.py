@@ -195,23 +195,6 @@ def test_files_that_are_damaged_or_of_another_kind_are_refused(options, fitted, 
             DEMONetClassifier.load(path)
 
 
-@MODELS
-def test_files_without_what_came_later_are_read(options, fitted, tmp_path):
-    data, path, model = words(), tmp_path / "m.safetensors", fitted[options["model"], "nodes"]
-    model.save(path)
-    tensors, facts, form = read_tensors(path, FORMAT)
-    del facts["parameters"]["layers"]
-    facts["model"].pop("calibration", None)
-    write_tensors(path, form, tensors, facts)
-    found = DEMONetClassifier.load(path)
-    assert found.layers is None
-    uncalibrated = model.fitted_.model.outputs(data)
-    if options["model"] == "auto":
-        ensemble = model.model_.ensemble
-        uncalibrated = np.tensordot(ensemble.weights, ensemble.member_outputs(data), 1)
-    np.testing.assert_allclose(found.predict_proba(graph=data), uncalibrated, atol=1e-6)
-
-
 def test_what_auto_is(fitted):
     """An ensemble for classes, tables of labels and numbers."""
     for estimator in (DEMONetClassifier, DEMONetGraphClassifier, DEMONetRegressor, DEMONetGraphRegressor):

@@ -127,8 +127,8 @@ def test_missing_keys_and_wrong_shapes(tmp_path):
             write_tensors(tmp_path / "spoiled.safetensors", FORMAT, tensors, facts)
             if name in ("num_attributes", "history") and wrong in (3, {}):
                 continue  # a count, and an empty history, are what they claim to be
-            if name == "calibration" and wrong in (..., {}):
-                continue  # models of earlier versions have none
+            if name == "calibration" and wrong == {}:
+                continue  # none
             if name in ("columns", "weighted") and wrong is None:
                 continue  # not every model has a table of attributes, or knows of weights
             with pytest.raises(DemonetError, match=r"spoiled\.safetensors: "):

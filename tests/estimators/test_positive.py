@@ -68,22 +68,3 @@ def test_with_weights_the_default_metric_is_the_balanced_accuracy():
         balanced_accuracy_score(y[rows], model.predict(rows))
     )
     assert DEMONetClassifier(metric="accuracy", **options).fit(range(22), y).history_.metric == "accuracy"
-
-
-def test_rare_classes_are_found():
-    """On nodes that cannot be told apart the majority wins, unless the rare class counts for more."""
-    graph = nx.cycle_graph(60)
-    y = np.where(np.arange(60) % 6 == 0, "rare", "common")
-    options = {"graph": graph, "model": "network", "epochs": 40, "lr": 0.05}
-    assert set(DEMONetClassifier(**options).fit(range(60), y).predict()) == {"common"}
-    heavy = DEMONetClassifier(class_weight={"rare": 50.0}, **options).fit(range(60), y)
-    assert set(heavy.predict()) == {"rare"}
-    even = DEMONetClassifier(class_weight="balanced", **options).fit(range(60), y).predict_proba()
-    np.testing.assert_allclose(even, 0.5, atol=0.1)
-
-
-def test_rare_classes_are_found_among_graphs():
-    graphs, y = [nx.cycle_graph(6)] * 60, np.where(np.arange(60) % 6 == 0, "rare", "common")
-    options = {"model": "network", "epochs": 20, "lr": 0.05}
-    heavy = DEMONetGraphClassifier(class_weight={"rare": 50.0}, **options).fit(graphs, y)
-    assert set(heavy.predict(graphs)) == {"rare"}

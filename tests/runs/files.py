@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
 from demonet.data.synthetic import flip_graph, role_graph, small_graphs
-from demonet.runs import Run, Settings, demo, fit_run
+from demonet.runs import Run, RunProgress, Settings, demo, fit_run
 
 MOTIFS = 12
 FAST = Settings(epochs=12)
@@ -18,6 +19,24 @@ FILES += ["predictions.csv", "report.html", "run.safetensors", "run.toml", "spli
 
 class Killed(BaseException):
     """Nobody catches it, as nobody catches kill -9."""
+
+
+class Told(RunProgress):
+    """Keeps what is told, and kills the process at a stage and number of a candidate."""
+
+    def __init__(self, kill=None):
+        self.lines, self.stages, self.kill = [], [], kill
+
+    def message(self, text):
+        self.lines.append(str(text))
+
+    def candidates(self, label):
+        return nullcontext(self.candidate)
+
+    def candidate(self, progress):
+        self.stages.append((progress.stage, progress.candidate.name))
+        if self.kill == (progress.stage, progress.number):
+            raise Killed
 
 
 def page(run: Run, path: Path) -> None:

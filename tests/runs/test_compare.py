@@ -195,7 +195,6 @@ def test_links_in_a_comparison_are_not_followed(problem, refuses, name):
 
 
 def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypatch):
-    """An error puts all files back; after a kill, when nothing is put back, the next call does so."""
     run("majority")
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     with monkeypatch.context() as patch:
@@ -203,13 +202,21 @@ def test_a_comparison_that_cannot_be_replaced_stays_as_it_was(problem, monkeypat
         with pytest.raises(OSError, match="No space"):
             run("majority", settings={"seed": 5}, overwrite=True)
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
-    for path in [*before]:
-        aside = Path("out", compare.REPLACED, path.relative_to("out"))
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(aside)
-    Path("out", compare.CELLS).rmdir()
     assert run("majority")[1] == []
-    assert before.keys() == {path for path in Path("out").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("after", ["write_sealed", "remove_listed"])
+def test_a_kill_while_a_comparison_is_replaced_leaves_nothing_of_it(problem, monkeypatch, after):
+    run("majority", "degree-knn", page=lambda board, path: path.write_text("page"))
+    step = getattr(compare, after)
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, after, lambda *given: (step(*given), exec("raise KeyboardInterrupt")))
+        with pytest.raises(KeyboardInterrupt):
+            run("majority", settings={"seed": 5}, overwrite=True)
+    for count in (3, 0):
+        assert len(run("majority", settings={"seed": 5})[1]) == count
+        names = {path.name for path in Path("out").rglob("*") if path.is_file()}
+        assert names == {*compare.OUTPUTS[:2], compare.ABOUT, *(f"majority-00{number}.json" for number in range(3))}
 
 
 @pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])

@@ -140,13 +140,6 @@ def drawn(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("use", [predict_run, embed_run])
-def test_a_graph_without_nodes_is_an_error_that_names_the_file(runs, tmp_path, use):
-    nx.write_graphml(nx.Graph(), tmp_path / "nothing.graphml")
-    with pytest.raises(DemonetError, match=r"nothing\.graphml: .*no nodes"):
-        use(runs / "plain", tmp_path / "nothing.graphml")
-
-
 def test_nodes_without_edges_are_predicted(drawn, tmp_path):
     nx.write_graphml(nx.empty_graph(3), tmp_path / "nodes.graphml")
     for run in ("plain", "weighted"):

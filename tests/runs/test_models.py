@@ -3,13 +3,12 @@
 import json
 import re
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
-from tests.runs.files import FILES, Killed, fit, page, roles, write_problem, write_table
+from tests.runs.files import FAST, FILES, Killed, Told, fit, page, roles, write_problem, write_table
 
 from demonet import DEMONetClassifier, DemonetError, checks
 from demonet.closedform import DegreeEffect
@@ -55,23 +54,7 @@ def few(problem, monkeypatch):
     monkeypatch.setattr("demonet.ensemble.ensemble.portfolio", portfolio)
 
 
-class Told(RunProgress):
-    def __init__(self, kill=None):
-        self.lines, self.stages, self.kill = [], [], kill
-
-    def message(self, text):
-        self.lines.append(str(text))
-
-    def candidates(self, label):
-        return nullcontext(self.candidate)
-
-    def candidate(self, progress):
-        self.stages.append((progress.stage, progress.candidate.name))
-        if self.kill == (progress.stage, progress.number):
-            raise Killed
-
-
-@pytest.mark.parametrize("settings", [AUTO, Settings(model="kernel")], ids=["auto", "kernel"])
+@pytest.mark.parametrize("settings", [AUTO, Settings(model="kernel"), FAST], ids=["auto", "kernel", "network"])
 def test_a_graph_without_nodes_is_an_error_for_every_model(problem, few, settings):
     fit(settings=settings)
     (problem / "nothing.graphml").write_text(

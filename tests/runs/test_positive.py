@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
-from tests.runs.files import fit, roles, write_table
+from tests.runs.files import Told, fit, roles, write_table
 
 from demonet import DEMONetClassifier, DemonetError
 from demonet.ensemble import Ensemble
 from demonet.ensemble.selection import ensemble_weights
 from demonet.report.page import render, write
 from demonet.report.run import run_page
-from demonet.runs import Reading, RunProgress, Settings, load_run
+from demonet.runs import Reading, Settings, load_run
 from demonet.runs.inputs import read_inputs
 
 AP = "average-precision"
@@ -42,14 +42,6 @@ def precision_of(run, name):
         rows = [row for row in csv.DictReader(file) if row["part"] == "test"]
     assert len(rows) == run.metrics["split"]["test"]
     return average_precision_score([row["label"] == name for row in rows], [float(row[name]) for row in rows])
-
-
-class Lines(RunProgress):
-    def __init__(self):
-        self.lines = []
-
-    def message(self, text):
-        self.lines.append(str(text))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +76,7 @@ def test_the_class_that_is_asked_for(problem, few, model):
 def test_the_class_is_named_beside_the_number(problem, few):
     name = "<b>[red]ho*ch"
     write_classes(name, "niedrig")
-    progress = Lines()
+    progress = Told()
     run = fit(
         settings=Settings(metric=AP, model="auto", effort="quick"),
         progress=progress,

@@ -126,6 +126,7 @@ def test_weights_of_classes_in_a_run(problem, options):
     if "effort" not in options:
         return
     fitted = DEMONetClassifier.load("run/model.safetensors").model_.ensemble
+    assert {run.metrics["metric"], *(row["metric"] for row in run.metrics["candidates"])} == {"balanced"}
     gain = run.metrics["gain"]["log-loss"]
     weights = {row["name"]: row["loss"] for row in run.metrics["candidates"] if row["loss"] is not None}
     assert gain["best_score"] == pytest.approx(min(weights.values()), abs=1e-6)

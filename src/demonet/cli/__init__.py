@@ -45,15 +45,8 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(name="demonet", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
-app.command("demo")(demo)
-app.command("fit")(fit)
-app.command("compare")(compare)
-app.command("store")(store)
-app.command("predict")(predict)
-app.command("embed")(embed)
-app.command("report")(report)
-app.command("export")(export)
-app.command("datasets")(datasets)
+for command in (demo, fit, compare, store, predict, embed, report, export, datasets):
+    app.command(command.__name__)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -19,7 +19,7 @@ from demonet.escape import visible
 from demonet.options import DATASETS
 
 if TYPE_CHECKING:
-    from demonet.ensemble import Progress as Candidate
+    from demonet.ensemble import Progress
     from demonet.runs import RunProgress
     from demonet.train.loop import Epoch
 
@@ -247,14 +247,14 @@ def console_progress(heartbeat: Heartbeat) -> RunProgress:
                 yield on_epoch
 
         @contextmanager
-        def candidates(self, label: str) -> Iterator[Callable[[Candidate], None]]:
+        def candidates(self, label: str) -> Iterator[Callable[[Progress], None]]:
             heartbeat.now(label)
-            with CandidateBar(label) as progress:
+            with CandidateBar(label) as bar:
 
-                def on_candidate(candidate: Candidate) -> None:
-                    progress(candidate)
-                    again = " again" if candidate.stage.startswith("refit") else ""
-                    heartbeat.now(f"{label} {candidate.candidate.name}{again}", candidate.left)
+                def on_candidate(progress: Progress) -> None:
+                    bar(progress)
+                    again = " again" if progress.stage.startswith("refit") else ""
+                    heartbeat.now(f"{label} {progress.candidate.name}{again}", progress.left)
 
                 yield on_candidate
 

@@ -103,6 +103,7 @@ def _show(entry: DataSet, console: Console) -> None:
 def _degree_plot(degree: Tensor) -> Table:
     """The number of nodes by degree, in bins that double, as bars."""
     import torch
+    from rich.bar import Bar
     from rich.table import Table
 
     table = Table(title="Degree distribution", box=None, title_justify="left")
@@ -114,7 +115,7 @@ def _degree_plot(degree: Tensor) -> Table:
     for i, count in enumerate(counts):
         low, high = (0, 0) if i == 0 else (2 ** (i - 1), 2**i - 1)
         if count or i:
-            eighths = round(8 * BAR * count / max(counts))
-            bar = "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-            table.add_row(str(low) if low == high else f"{low}-{high}", f"{count:,}", bar or ("▏" if count else ""))
+            least = max(counts) / (8 * BAR) if count else 0.0  # one node is seen, too
+            bar = Bar(max(counts), 0, max(count, least), width=BAR)
+            table.add_row(str(low) if low == high else f"{low}-{high}", f"{count:,}", bar)
     return table

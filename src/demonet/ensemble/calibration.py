@@ -178,7 +178,7 @@ class LabelCalibration:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], labels: int) -> LabelCalibration:
-        """The calibration that gave this state; files of earlier versions have none."""
+        """The calibration that gave this state."""
         found = [Calibration.from_state(one, 2) for one in state.get("labels", ())]
         if len(found) not in (0, labels):
             raise DemonetError(f"calibrations of {len(found)} labels for {labels}")
@@ -186,7 +186,7 @@ class LabelCalibration:
 
 
 def calibration_from_state(task: Task, state: dict[str, Any], outputs: int) -> Calibration | LabelCalibration:
-    """The calibration of a task that gave this state; an empty one is none, as models of earlier versions have it."""
+    """The calibration of a task that gave this state; an empty state is none."""
     kind = LabelCalibration if task == "multilabel" else Calibration
     return kind.from_state(state, outputs)
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from scipy.stats import binomtest
+
 from demonet.features.views import Float
 from demonet.methods.model import Model
 
@@ -56,12 +58,10 @@ class Candidate:
             metric, score: The metric, and its value.
             seconds: Of the fit.
         """
-        n, z, low, high = len(loss), 1.96, None, None
+        n, low, high = len(loss), None, None
         apart = loss if share is None else loss - share * loss.mean()  # a mean with weights is a ratio of two sums
         if metric == "accuracy" and score is not None:
-            middle = (score + z**2 / (2 * n)) / (1 + z**2 / n)
-            half = z / (1 + z**2 / n) * math.sqrt(score * (1 - score) / n + z**2 / (4 * n**2))
-            low, high = middle - half, middle + half
+            low, high = map(float, binomtest(round(score * n), n).proportion_ci(method="wilson"))
         return replace(
             self,
             status="fitted",

@@ -63,13 +63,9 @@ class Checkpoint:
         write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
 
     def read(self, stage: Stage, view: View, judged: int, *models: Model) -> Trial | None:
-        """What was stored of a candidate; None where it was not finished.
+        """What was stored of a candidate, which is one of these models of its name; None where it was not finished.
 
-        Args:
-            stage: Of which fit.
-            view: The problem, on which the stored model has to give outputs.
-            judged: How many items candidates are judged on.
-            *models: Those of its name, of which it is one.
+        The stored model has to give outputs for the problem; ``judged`` is how many items candidates are judged on.
         """
         file, prefix = self._file(models[0].name, stage), "model."
         if not file.exists():

@@ -84,9 +84,9 @@ class Ensemble:
         self.inductive_weights = np.array(facts["inductive_weights"])
         self.candidates = [from_json(Candidate, row) for row in facts["candidates"]]
         self.objective = objective_from_state(facts["objective"])
-        given = facts.get("calibration", [{}, {}])
-        found = (calibration_from_state(self.objective.task, state, self.objective.outputs) for state in given)
-        self.calibration, self.inductive_calibration = found
+        self.calibration, self.inductive_calibration = (
+            calibration_from_state(self.objective.task, state, self.objective.outputs) for state in facts["calibration"]
+        )
         self.validation, self.seconds = facts["validation"], facts["seconds"]
         self.strict_outputs: Float | None = None
         self.strict: Ensemble | None = None
@@ -97,7 +97,7 @@ class Ensemble:
         self.judged_items: Int | None = None
         self.judged_weight: Float | None = None
         self.decision: tuple[float, ...] = ()
-        self.folds = bool(facts.get("folds"))
+        self.folds = bool(facts["folds"])
         self._view_state = facts["view"]
         self.recognised: int | None = None
 
@@ -213,6 +213,7 @@ class Ensemble:
         ensemble.strict_outputs = decoded(objective, strict)
         own_facts = {"inductive_weights": both[1][strict_count], "calibration": [each.state() for each in strictly]}
         ensemble.strict = cls(strict_members, both[0][strict_count], facts | own_facts)
+        ensemble.strict.fitted_outputs = ensemble.strict_outputs
         ensemble.judged = {trial.row.name: decoded(objective, trial.judged) for trial in done}
         ensemble.judged_items, ensemble.judged_weight = judged, own_weight
         ensemble.decision = decision

@@ -253,11 +253,8 @@ class Fitting:
         cheap ones tell which of the others are worth their time. The cheapest of every kind comes before a second one
         of any kind: where time is short, five kinds of models are worth more than five of a kind. Without a limit,
         those that are fitted in any case come first, the most expensive of them at the beginning, so that processes
-        end together; then, in the order above, those that depend on the others.
-
-        Args:
-            models: The candidates.
-            instead: Cheaper ones, each in place of the one of its name where time is short.
+        end together; then, in the order above, those that depend on the others. Where time is short, a cheaper model
+        of ``instead`` takes the place of the one of its name.
         """
         cheaper = {model.name: model for model in instead}
         trials = [self._begin(model, cheaper.get(model.name)) for model in models]

@@ -99,12 +99,7 @@ def ensemble_weights(
 ) -> Float:
     """``[candidates]`` weights that sum to one, from softened probabilities or values on validation.
 
-    Args:
-        outputs: ``[candidates, items, outputs]``.
-        y: The targets.
-        task: What they are.
-        weight: ``[items]`` how much each counts; None if all are 1.
-        score: Of the greedy selection, in place of :func:`objective`.
+    The arguments are those of :func:`greedy_weights`.
     """
     greedy = greedy_weights(outputs, y, task, weight, score=score)
     trust = len(y) / (len(y) + PRIOR_ITEMS)

@@ -6,6 +6,7 @@ scikit-learn asks.
 
 from __future__ import annotations
 
+import copy
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,14 +29,15 @@ from demonet import options
 from demonet.checks import labelled
 from demonet.closedform import DegreeEffect
 from demonet.data.columns import Columns
+from demonet.data.ids import ids_of
 from demonet.data.splits import Split, check_split, warn_of_rare
 from demonet.ensemble import Progress
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
-from demonet.estimators.core import Fitted, Items, check_parameters, plain, two_nodes
+from demonet.estimators.core import Fitted, Items, check_parameters, fit_checked, plain, two_nodes
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.importance import importance_facts
-from demonet.estimators.models import EnsembleModel, KernelModel, NetworkModel
-from demonet.estimators.targets import Array, check_weights, narrowed
+from demonet.estimators.models import NetworkModel
+from demonet.estimators.targets import Array, check_twice, check_weights, narrowed, scattered
 from demonet.features import FeatureMap
 from demonet.nn.weights import SCHEMES
 from demonet.train.loop import Epoch, History
@@ -61,7 +63,6 @@ class _Declared:
 
     _listed: Callable[[Any], Any]
     _learn: Callable[[Any], Any]
-    _fit: Callable[..., Any]
 
     fitted_: Fitted
     model_: Any  # a network, or a wrapper of the machine or the ensemble
@@ -76,7 +77,7 @@ class _Declared:
     columns_: Columns
     feature_names_in_: Array
     weighted_: bool
-    graph_: Data  # of nodes
+    graph_: Data  # of nodes, as read
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -254,21 +255,34 @@ class DEMONetEstimator(_Declared, BaseEstimator):
         targets = self._own_targets(y[known], first.get("class_names"))
         return rows, targets, None if weight is None else weight[rows]
 
-    def _encode_weighed(
-        self, y: Any, rows: Array, split: Split | None, sample_weight: Any
-    ) -> tuple[Tensor, Array | None, Array, Split | None, Array | None]:
-        """Encoded targets, classes, items, split and weights, without items of weight 0: these are not in training."""
+    def _fit(
+        self, items: Any, rows: Array, y: Any, split: Split | None = None, sample_weight: Any = None, **callbacks: Any
+    ) -> Self:
+        """Fit on checked items, of which ``rows`` have these targets and weights; those of weight 0 are left out."""
         known, classes = self._encode(y, len(rows))
         weight = check_weights(sample_weight, len(rows))
-        if weight is None or weight.all():
-            return known, classes, rows, split, weight
-        kept = weight > 0
-        known, classes = narrowed(known[torch.from_numpy(kept)], classes)
-        if split is not None:
-            left = torch.from_numpy(rows[kept])
-            train, val = (part[torch.isin(part, left)] for part in (split.train, split.val))
-            split = replace(split, train=train, val=val)
-        return known, classes, rows[kept], split, weight[kept]
+        if weight is not None and not weight.all():
+            kept = weight > 0
+            known, classes = narrowed(known[torch.from_numpy(kept)], classes)
+            rows, weight = rows[kept], weight[kept]
+            if split is not None:
+                train, val = (part[torch.isin(part, torch.from_numpy(rows))] for part in (split.train, split.val))
+                split = replace(split, train=train, val=val)
+        nodes = isinstance(items, Data)
+        count, ready = (int(items.num_nodes or 0), copy.copy(items)) if nodes else (len(items), items)
+        whole, every = scattered(known, rows, count), None
+        if weight is not None:
+            every = scattered(torch.from_numpy(weight), rows, count).numpy()
+        if nodes:
+            ready.y = whole
+            check_twice(known, weight, whole, every, rows, ids_of(items), classes)
+        else:
+            for graph, target in zip(items, whole, strict=True):
+                graph.y = target[None]
+        self._adopt(fit_checked(self, ready, split, classes, every, **callbacks), ready)
+        if nodes:
+            self.graph_ = items
+        return self
 
     def _adopt(self, fitted: Fitted, items: Items | None = None) -> Self:
         """Take over a fitted model: all attributes that end in ``_``; and what it was fitted on, with its targets."""
@@ -319,16 +333,11 @@ class DEMONetEstimator(_Declared, BaseEstimator):
             seed: Of the permutations.
         """
         check_is_fitted(self, "model_")
-        fitted, items, model = self.fitted_, self._fitted_on, self.fitted_.model
+        fitted, items, judge = self.fitted_, self._fitted_on, self.fitted_.model.strict
         if items is None:
             raise DemonetError("importance of a model that was loaded", hint="call it after fit")
-        judge = model
-        if isinstance(model, EnsembleModel):
-            judge = model.strict()
-        elif isinstance(model, KernelModel):
-            if model.strict is None:
-                raise DemonetError("importance with model='kernel', which has seen all labels", hint='use model="auto"')
-            judge = model.strict
+        if judge is None:
+            raise DemonetError("importance with model='kernel', which has seen all labels", hint='use model="auto"')
         objective, split = fitted.objective, fitted.split
         metric, positive = METRICS[objective.metric], getattr(objective, "positive", None)
         if positive is not None and fitted.classes is not None:

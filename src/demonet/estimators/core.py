@@ -316,7 +316,7 @@ def _decision(model: Model, objective: Objective, items: Items, y: Tensor, split
     """What validation items, by a model that was not fitted on them, say about predictions for the metric."""
     if isinstance(model, EnsembleModel):
         return model.ensemble.decision
-    judge, judged = model.strict if isinstance(model, KernelModel) else model, split.val.numpy()
+    judge, judged = model.strict, split.val.numpy()
     if judge is None or not judged.size:
         return ()
     return METRICS[objective.metric].choose_decision(judge.outputs(items, judged), y.numpy()[judged])

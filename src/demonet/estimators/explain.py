@@ -85,14 +85,7 @@ class Explanation:
 
 
 def explain_item(fitted: Fitted, items: Data | Sequence[Data], row: int, output: int | None = None) -> Explanation:
-    """Explain the prediction for one item.
-
-    Args:
-        fitted: A fitted model.
-        items: The graph, or the graphs.
-        row: The index of the node, or of the graph.
-        output: The output to explain, by index; the largest if None.
-    """
+    """Explain the prediction for a node or graph, by its index: that of an output, by its index, or the largest."""
     outputs, classes, model = fitted.outputs(items)[row], fitted.classes, fitted.model
     if output is not None and not 0 <= output < len(outputs):
         raise DemonetError(f"output={output} of a model with {len(outputs)} outputs")

@@ -8,18 +8,16 @@ from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from demonet.data.columns import Columns
 from demonet.data.read import read_graph, read_graphs
-from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator
-from demonet.estimators.core import fit_checked, num_attributes
+from demonet.estimators.core import num_attributes
 from demonet.estimators.explain import Explanation, explain_item
-from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
+from demonet.estimators.targets import Array, Classification, Regression
 from demonet.train.presets import preset
 
 
@@ -114,22 +112,6 @@ class GraphEstimator(DEMONetEstimator):
     def _learn(self, given: list[Any]) -> list[Data]:
         return self._read(given, self._learn_columns(given))
 
-    def _fit(
-        self,
-        items: list[Data],
-        rows: Array,
-        y: Any,
-        split: Split | None = None,
-        sample_weight: Any = None,
-        **callbacks: Any,
-    ) -> Self:
-        known, classes, rows, split, weight = self._encode_weighed(y, rows, split, sample_weight)
-        if weight is not None:
-            weight = scattered(torch.from_numpy(weight), rows, len(items)).numpy()
-        for graph, target in zip(items, scattered(known, rows, len(items)), strict=True):
-            graph.y = target[None]
-        return self._adopt(fit_checked(self, items, split, classes, weight, **callbacks), items)
-
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
         return self.fitted_.outputs(self._read_fitted(X))
@@ -210,10 +192,6 @@ class DEMONetGraphClassifier(Classification, GraphEstimator):
     def predict_proba(self, X: Any) -> Array:
         """``[graphs, classes]`` probabilities; rows sum to 1 unless the columns are labels."""
         return self._outputs(X)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """The logarithm of :meth:`predict_proba`."""
-        return log_of(self.predict_proba(X))
 
     score = GraphEstimator.score
 

@@ -54,11 +54,9 @@ def importance_facts(
 
     Args:
         predict: Of a model that has not seen the validation items.
-        items: The graph, or the graphs.
-        y: The encoded targets of all items.
+        items, y, task: The graph or the graphs, the encoded targets of all items, and what these are.
         parts: Training items, by which columns look useful, and validation items.
         metric: What is lost.
-        task: What the targets are.
         effort: Bounds the number of predictions; columns that look most useful come first.
         seed: Of the permutations.
         names: Of attributes, if the graph has none.

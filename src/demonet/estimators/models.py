@@ -58,9 +58,18 @@ class Model(ABC):
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """``[items, width]`` what ``transform`` gives."""
 
+    def fitted_outputs(self, items: Any) -> Array:
+        """``outputs`` of all items that were fitted."""
+        return self.outputs(items)
+
     def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
-        """``outputs`` and ``embed`` of all items that were fitted."""
-        return self.outputs(items), self.embed(items)
+        """``fitted_outputs`` and ``embed`` of all items that were fitted."""
+        return self.fitted_outputs(items), self.embed(items)
+
+    @property
+    def strict(self) -> Model | None:
+        """The model of the training part alone, this one if it was not refitted; None where there is none any more."""
+        return self
 
     def shares(self, items: Any, rows: Array | None = None) -> dict[str, Array]:
         """The decision function term by term, of a kernel machine; other models are not additive."""
@@ -98,8 +107,8 @@ class LabelledItems:
     """Items with targets.
 
     Attributes:
-        items: A graph whose nodes have targets, or graphs that have.
-        y: ``[items]`` class numbers, -1 for unlabelled; or ``[items, columns]`` labels or numbers, NaN for unknown.
+        items: A graph whose nodes have targets in ``y``, or graphs that have.
+        y: These: ``[items]`` classes, -1 for unlabelled; or ``[items, columns]`` labels or numbers, NaN for unknown.
         split: Training and validation items.
         task: What the targets are.
         seed: Of everything random.
@@ -152,16 +161,6 @@ class LabelledItems:
         rows = torch.cat([self.split.train, self.split.val]).sort().values.numpy()
         return rows, self.y.numpy()[rows]
 
-    def labelled(self) -> Any:
-        """Shallow copies of the items with the targets in ``y``; graphs that all have them are not copied."""
-        if isinstance(self.items, Data):
-            return Data(**self.items.to_dict() | {"y": self.y})
-        own, one = [graph.y for graph in self.items if isinstance(graph.y, Tensor)], self.y[:1]
-        form = one.shape, one.dtype, one.device
-        if own and all((y.shape, y.dtype, y.device) == form for y in own) and torch.equal(torch.cat(own), self.y):
-            return list(self.items)
-        return [Data(**graph.to_dict() | {"y": y[None]}) for graph, y in zip(self.items, self.y, strict=True)]
-
 
 class KernelModel(Model):
     """A kernel machine, fitted on all labelled items.
@@ -170,7 +169,6 @@ class KernelModel(Model):
         machine: The :class:`~demonet.closedform.KernelMachine`.
         seen: The classes that it knows, by their numbers among ``outputs`` of them; None for numbers.
         calibration: What makes probabilities of what the link gives.
-        strict: The model that was fitted on the training part alone; None without a validation part, or if loaded.
     """
 
     name = "kernel"
@@ -184,7 +182,7 @@ class KernelModel(Model):
     ) -> None:
         self.machine, self.seen, self._outputs = machine, seen, outputs
         self.calibration = calibration or Calibration()
-        self.strict: KernelModel | None = None
+        self._strict: KernelModel | None = None
 
     @classmethod
     def fit(cls, problem: LabelledItems) -> Self:
@@ -198,8 +196,13 @@ class KernelModel(Model):
             found = cls(problem.machine("regression"))
         else:
             found = cls(problem.machine("auto"), problem.seen, int(problem.y.max()) + 1, calibration)
-        found.strict = strict
+        found._strict = strict
         return found
+
+    @property
+    def strict(self) -> Model | None:
+        """None without a validation part, or if loaded."""
+        return self._strict
 
     def outputs(self, items: Any, rows: Array | None = None) -> Array:
         """Probabilities, or values in the units of ``y``."""
@@ -248,12 +251,9 @@ class KernelModel(Model):
     @classmethod
     def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor], objective: Objective) -> Self:
         """The machine again."""
-        machine, seen = KernelMachine.from_state(facts, tensors), facts.get("seen")
-        if seen is None and machine.task_ != "regression":  # of an earlier version, which had seen all
-            seen = range(machine.num_classes_)
-        outputs = facts.get("outputs", len(seen or ()))
-        calibration = calibration_from_state(objective.task, facts.get("calibration", {}), outputs)
-        return cls(machine, None if seen is None else np.array(seen), outputs, calibration)
+        seen = None if facts["seen"] is None else np.array(facts["seen"])
+        calibration = calibration_from_state(objective.task, facts["calibration"], facts["outputs"])
+        return cls(KernelMachine.from_state(facts, tensors), seen, facts["outputs"], calibration)
 
 
 class EnsembleModel(Model):
@@ -270,14 +270,9 @@ class EnsembleModel(Model):
 
     @classmethod
     def fit(cls, problem: LabelledItems, **options: Any) -> Self:
-        """Fit every candidate, weigh them on validation items, and fit those that count again.
-
-        Args:
-            problem: Items, targets and split.
-            **options: See :meth:`demonet.ensemble.Ensemble.fit`.
-        """
+        """Fit every candidate and weigh them, see :meth:`demonet.ensemble.Ensemble.fit` for the options."""
         given = {name: getattr(problem, name) for name in ("task", "seed", "device", "weight")} | options
-        return cls(Ensemble.fit(problem.labelled(), problem.split, **given), problem)
+        return cls(Ensemble.fit(problem.items, problem.split, **given), problem)
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
@@ -310,19 +305,19 @@ class EnsembleModel(Model):
         """Outputs with the weights for another graph, without members that know the nodes of the fitted one."""
         return self.ensemble.elsewhere(np.nan_to_num(self.ensemble.member_outputs(items)))
 
-    def strict(self) -> EnsembleModel:
-        """The average of members that were fitted on the training part alone; not of a loaded model."""
-        assert self.ensemble.strict is not None
-        return EnsembleModel(self.ensemble.strict)
+    def fitted_outputs(self, items: Any) -> Array:
+        """Those from the fit itself, if they are at hand."""
+        known = self.ensemble.fitted_outputs
+        return self.outputs(items) if known is None else known
+
+    @property
+    def strict(self) -> EnsembleModel | None:
+        """The average of members that were fitted on the training part alone; None if loaded."""
+        return None if self.ensemble.strict is None else EnsembleModel(self.ensemble.strict)
 
     def embed(self, items: Any, rows: Array | None = None) -> Array:
         """The hidden layer of a network, or the leading components of a kernel, see :meth:`Ensemble.embed`."""
         return _of_rows(narrow(self.ensemble.embed(items)).astype(np.float32), rows)
-
-    def outputs_and_embedding(self, items: Any) -> tuple[Array, Array]:
-        """The outputs from the fit itself, if it is at hand."""
-        known = self.ensemble.fitted_outputs
-        return self.outputs(items) if known is None else known, self.embed(items)
 
     def machine_row(self) -> Candidate | None:
         """The row of the kernel machine that weighs most, or has the lowest loss, among the candidates."""
@@ -471,7 +466,7 @@ class NetworkModel(Model):
             network = make(features.num_features, objective.outputs, tasks, preset.model)
         check_like(parts["network"], network.state_dict())
         network.load_state_dict(parts["network"], assign=True)
-        calibration = calibration_from_state(objective.task, facts.get("calibration", {}), objective.outputs)
+        calibration = calibration_from_state(objective.task, facts["calibration"], objective.outputs)
         return cls(network, objective, features, preset, History(**facts["history"]), calibration)
 
 

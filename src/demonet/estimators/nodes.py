@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -10,10 +9,8 @@ from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
-import torch
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.data.ids import Numbering, id_at, ids_of, make_ids
@@ -22,9 +19,8 @@ from demonet.data.readers.arrow import is_frame
 from demonet.data.splits import Split
 from demonet.errors import DemonetError
 from demonet.estimators.base import DEMONetEstimator
-from demonet.estimators.core import fit_checked
 from demonet.estimators.explain import Explanation, explain_item
-from demonet.estimators.targets import Array, Classification, Regression, log_of, scattered
+from demonet.estimators.targets import Array, Classification, Regression
 from demonet.train.presets import preset
 
 
@@ -164,29 +160,6 @@ class NodeEstimator(DEMONetEstimator):
     def _learn(self, given: Any) -> Data:
         return self._read(given, learn=True)
 
-    def _fit(
-        self,
-        items: Data,
-        rows: Array,
-        y: Any,
-        split: Split | None = None,
-        sample_weight: Any = None,
-        **callbacks: Any,
-    ) -> Self:
-        known, classes, rows, split, weight = self._encode_weighed(y, rows, split, sample_weight)
-        ready, count = copy.copy(items), int(items.num_nodes or 0)
-        ready.y = scattered(known, rows, count)
-        _check_same(known, ready.y[torch.from_numpy(rows)], rows, items, classes)
-        if weight is not None:
-            given, weight = weight, scattered(torch.from_numpy(weight), rows, count).numpy()
-            if (differs := given != weight[rows]).any():
-                place = int(np.flatnonzero(differs)[0])
-                name, values = ids_of(items)[rows[place]], (weight[rows[place]], given[place])
-                raise DemonetError(f"node {name!r} has two weights, {values[0]} and {values[1]}")
-        self._adopt(fit_checked(self, ready, split, classes, weight, **callbacks), ready)
-        self.graph_ = items
-        return self
-
     def _outputs(self, X: Any = None, graph: Any = None) -> Array:
         data, rows = self._locate(X, graph)
         return self.fitted_.outputs(data, rows)
@@ -317,10 +290,6 @@ class DEMONetClassifier(Classification, NodeEstimator):
         """``[nodes, classes]`` probabilities; rows sum to 1 unless the columns are labels."""
         return self._outputs(X, graph)
 
-    def predict_log_proba(self, X: Any = None, *, graph: Any = None) -> Array:
-        """The logarithm of :meth:`predict_proba`."""
-        return log_of(self.predict_proba(X, graph=graph))
-
     score = NodeEstimator.score
 
 
@@ -414,15 +383,3 @@ def find_nodes(data: Data, ids: Any) -> Array:
         unknown = id_at(wanted, int(np.flatnonzero(rows < 0)[0]))
         raise DemonetError(f"no node {unknown!r} in the graph ({int((rows < 0).sum())} in total)")
     return rows
-
-
-def _check_same(given: Tensor, kept: Tensor, rows: Array, data: Data, classes: Array | None) -> None:
-    """Refuse a node that is listed twice with two targets."""
-    differs = (given != kept) & ~(given.isnan() & kept.isnan())
-    clash = differs.view(len(rows), -1).any(1).nonzero().view(-1).tolist()
-    if clash:
-        place = clash[0]
-        values: list[Any] = [given[place].tolist(), kept[place].tolist()]
-        if given.dim() == 1 and classes is not None:
-            values = ["unlabelled" if code < 0 else classes.tolist()[code] for code in values]
-        raise DemonetError(f"node {ids_of(data)[rows[place]]!r} has two targets, {values[1]!r} and {values[0]!r}")

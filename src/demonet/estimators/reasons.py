@@ -158,9 +158,7 @@ def explain_items(
 
     Args:
         predict: ``[items, outputs]`` for a graph or for graphs, or of some of its items.
-        items: The graph, or the graphs.
-        rows: The items to explain.
-        outputs: The output to explain, for each of them.
+        items, rows, outputs: The graph or the graphs, the items to explain, and the output to explain for each of them.
         names: The names of attributes, if the graph has none.
         known: The targets that predictions start from, -1 or NaN for unknown; None if there are none.
         labels: The known target of an item for an output, as its user writes it; None where it is unknown.
@@ -357,16 +355,8 @@ def shuffles(
     ``"structure"``: items change places in the graph with each other and keep their attributes. ``"neighbours"``: they
     do so among items of similar degree, so that the degree stays. Graphs keep their nodes: their edges are drawn anew
     in place of ``"structure"``, and with the same degrees in place of ``"neighbours"``. A column is shuffled among all
-    nodes, so that neighbours have other values, too.
-
-    Args:
-        predict: ``[items, outputs]`` for a graph or for graphs, or of some of its items.
-        items: The graph, or the graphs.
-        rows: The items whose outputs are wanted.
-        columns: Of the attributes; with several, all of them together come first.
-        repeats: Permutations of each.
-        seed: Of the permutations.
-        edges: Whether places are shuffled.
+    nodes, so that neighbours have other values, too; of several columns, all of them together come first. Each is
+    permuted ``repeats`` times. Without ``edges``, places are not shuffled.
     """
     nodes = isinstance(items, Data)
     subject = items if nodes else [items[row] for row in rows]

@@ -111,6 +111,11 @@ class Classification(ClassifierMixin):
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(np.average(right[known], weights=weights))
 
+    def predict_log_proba(self, X: Any = None, **graph: Any) -> Array:
+        """The logarithm of ``predict_proba``, which takes the same arguments; minus infinity for 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, **graph))
+
     def __sklearn_tags__(self) -> Any:
         """Tables of labels are taken too."""
         tags = super().__sklearn_tags__()
@@ -165,17 +170,28 @@ def _table(y: Any, num_items: int, objective: Objective) -> Tensor:
     return table
 
 
-def log_of(probability: Array) -> Array:
-    """Logarithms, minus infinity for 0."""
-    with np.errstate(divide="ignore"):
-        return np.log(probability)
-
-
 def scattered(y: Tensor, rows: Array, num_items: int) -> Tensor:
     """The targets of all items, -1 or NaN for those not in ``rows``."""
     whole = y.new_full((num_items, *y.shape[1:]), torch.nan if y.is_floating_point() else -1)
     whole[torch.from_numpy(rows)] = y
     return whole
+
+
+def check_twice(
+    y: Tensor, weight: Array | None, whole: Tensor, every: Array | None, rows: Array, ids: Any, classes: Array | None
+) -> None:
+    """Refuse a node that is listed twice with two targets or weights: the last of them are those of all items."""
+    kept = whole[torch.from_numpy(rows)]
+    differs = ((y != kept) & ~(y.isnan() & kept.isnan())).view(len(rows), -1).any(1).numpy()
+    if differs.any():
+        place = int(differs.argmax())
+        values: list[Any] = [y[place].tolist(), kept[place].tolist()]
+        if y.dim() == 1 and classes is not None:
+            values = ["unlabelled" if code < 0 else classes.tolist()[code] for code in values]
+        raise DemonetError(f"node {ids[rows[place]]!r} has two targets, {values[1]!r} and {values[0]!r}")
+    if weight is not None and every is not None and (differs := weight != every[rows]).any():
+        place = int(differs.argmax())
+        raise DemonetError(f"node {ids[rows[place]]!r} has two weights, {every[rows[place]]} and {weight[place]}")
 
 
 def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
@@ -209,15 +225,9 @@ def encode_classes(y: Any) -> tuple[Array, NDArray[np.int64]]:
 def weigh_classes(
     class_weight: Any, classes: Array, codes: NDArray[np.int64], weight: Array | None = None
 ) -> NDArray[np.float64]:
-    """``[classes]`` weights: from a dict of class to weight, 1 for the others; or ``"balanced"``.
+    """``[classes]`` weights: from a dict of class to weight, 1 for the others; or ``"balanced"``, by the items.
 
     Balanced classes have the same total, and the mean weight of an item stays as it is; a class without an item has 1.
-
-    Args:
-        class_weight: As users give it.
-        classes: The classes.
-        codes: The class number of each item.
-        weight: The weight of each item; None if all are 1.
 
     >>> weigh_classes("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1])).round(3).tolist()
     [0.667, 2.0]

@@ -133,12 +133,7 @@ def interval_bars(
 
 
 def confusion(counts: NDArray[np.int64], names: Sequence[str]) -> Figure:
-    """True classes in rows, predicted classes in columns; the colour is the share of a row.
-
-    Args:
-        counts: ``[classes, classes]``, rows are true classes.
-        names: The name of each class.
-    """
+    """True classes in rows of ``counts``, predicted classes in columns; the colour is the share of a row."""
     import plotly.graph_objects as go
 
     totals = counts.sum(1, keepdims=True)

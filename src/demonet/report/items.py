@@ -93,7 +93,6 @@ class Items(Section):
         colour: The key of the field that colours them.
     """
 
-    kind: ClassVar[str] = "items"
     listing: ClassVar[bool] = True
     noun: str
     ids: Sequence[str]
@@ -167,7 +166,6 @@ class Items(Section):
 class Surroundings(Section):
     """A picture of the neighbours of a node that is chosen in the list or by its id."""
 
-    kind: ClassVar[str] = "surroundings"
     listing: ClassVar[bool] = True
     plots: ClassVar[bool] = True
     noun: str
@@ -186,7 +184,6 @@ class Threshold(Section):
         caption: The text below.
     """
 
-    kind: ClassVar[str] = "threshold"
     listing: ClassVar[bool] = True
     plots: ClassVar[bool] = True
     names: Sequence[str]

@@ -45,7 +45,6 @@ class Section:
         fold: The name of a part of the page that is closed until it is asked for; neighbours of one name are together.
     """
 
-    kind: ClassVar[str]
     plots: ClassVar[bool] = False
     listing: ClassVar[bool] = False  # whether it needs items.js
     title: str = ""
@@ -53,6 +52,11 @@ class Section:
     anchor: str = ""
     below: bool = False
     fold: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The name of the macro that draws it."""
+        return type(self).__name__.lower()
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,6 @@ class Text(Section):
         style: ``"lead"`` for a large type, ``"steps"`` for a list; otherwise paragraphs.
     """
 
-    kind: ClassVar[str] = "text"
     text: str
     style: Literal["", "lead", "steps"] = ""
 
@@ -78,7 +81,6 @@ class Text(Section):
 class Facts(Section):
     """A list of names with a value each."""
 
-    kind: ClassVar[str] = "facts"
     facts: Mapping[str, Cell]
 
     @property
@@ -91,7 +93,6 @@ class Facts(Section):
 class Legend(Section):
     """The meaning of marks and colours of cells, with an example cell."""
 
-    kind: ClassVar[str] = "legend"
     sample: str
     meanings: Mapping[Verdict, str]
     example: Cell = None
@@ -119,7 +120,6 @@ class Table(Section):
         sortable: Whether a click on a column head sorts the rows inside each group.
     """
 
-    kind: ClassVar[str] = "table"
     columns: Sequence[Column | str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
@@ -167,7 +167,6 @@ class Figure(Section):
         numbers: Its data as a table, for a copy button; without it, there is no button.
     """
 
-    kind: ClassVar[str] = "figure"
     plots: ClassVar[bool] = True
     figure: Chart | go.Figure
     alt: str = ""

@@ -218,12 +218,7 @@ def _degrees(run: Run) -> list[Section]:
 
 
 def degree_chart(degrees: list[int], counts: list[int]) -> Chart:
-    """The number of nodes by degree on logarithmic axes.
-
-    Args:
-        degrees: The degrees, ascending; 0 has no logarithm and is drawn at 0.5.
-        counts: The number of nodes of each.
-    """
+    """The number of nodes by degree, ascending, on logarithmic axes; 0 has no logarithm and is drawn at 0.5."""
     x, hover = (
         [max(degree, 0.5) for degree in degrees],
         [f"degree {d:,}\nnodes {n:,}" for d, n in zip(degrees, counts, strict=True)],

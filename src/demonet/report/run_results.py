@@ -256,13 +256,7 @@ def classes(run: Run) -> list[Section]:
 
 
 def shown_classes(y: NDArray[np.int64], prediction: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """The classes that a page shows: all, or of more than 40 the 20 largest and the 20 most often confused.
-
-    Args:
-        y: The true class of each test item.
-        prediction: The predicted class.
-        size: The number of classes.
-    """
+    """The classes that a page shows: all, or of more than 40 the 20 largest and the 20 most often confused."""
     if size <= MOST_CLASSES:
         return np.arange(size)
     wrong = y != prediction

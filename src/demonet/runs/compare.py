@@ -36,7 +36,7 @@ from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
 from demonet.runs.evaluate import metric_range, shown
-from demonet.runs.folder import check_listed, moves, remove_listed
+from demonet.runs.folder import check_listed, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
@@ -54,7 +54,6 @@ ASKED = ("splits", "seed", "val", "test", "effort", "metric", "positive")  # wha
 RECOMMENDED = "demonet-auto"  # what `fit` fits
 CELLS, ABOUT = "cells", "compare.json"
 TABLE, BOARD, PAGE = OUTPUTS = "leaderboard.csv", "leaderboard.json", "report.html"
-REPLACED = part_of("replaced")  # the files of another comparison, until they are removed
 STAGE = part_of("outputs")  # where these are written before they get their place
 _OTHER = Hint("choose another {out}", out=...)
 Status = Literal["compared", "incomplete", "failed", "left out"]
@@ -160,12 +159,9 @@ def compare_run(
     with the same files and settings computes only what is missing. A method that fails is a row with its reason.
 
     Args:
-        edges, labels, features: As for :func:`~demonet.runs.fit_run`.
-        out: The folder.
-        reading: How files are read.
+        edges, labels, features, out, reading, progress: As for :func:`~demonet.runs.fit_run`.
         comparing: What is compared, and how.
         overwrite: Start again in the folder of another comparison.
-        progress: Callbacks.
         page: Writes a page about the leaderboard to a path.
         engine: Makes the pool of workers; local processes by default.
     """
@@ -367,64 +363,39 @@ def _identity(about: dict[str, Any]) -> str:
 
 
 def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
-    """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written."""
-    path = member(out, ABOUT)
-    _restore(out)
+    """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written.
+
+    Beside what identifies a comparison, its file lists the checksums of the outputs, ``files``, and of those that were
+    there ``earlier``. Of these, what is not among the new ones is removed, also after a kill.
+    """
+    path, listed = member(out, ABOUT), dict[str, dict[str, str]](files={}, earlier={})
     if path.exists():
         before = read_sealed(path, _OTHER)
         with values_of(path):
-            check_listed(out, OUTPUTS, before["files"], before["earlier"])
+            listed = {name: before[name] for name in listed}
+            check_listed(out, OUTPUTS, *listed.values())
             same = _identity(before) == _identity(about)
-        if not overwrite and same:
-            return
-        if not overwrite:
+        if overwrite:
+            listed = {"files": {}, "earlier": _checksums(out, (*OUTPUTS, *_cells_of(out)))}
+        elif not same:
+            problem = "the folder holds a comparison of other files, by another metric or with other settings"
             hint = Hint("choose another {out}, or replace it with {overwrite}", out=..., overwrite=True)
-            raise DemonetError(
-                "the folder holds a comparison of other files, by another metric or with other settings",
-                file=out,
-                hint=hint,
-            )
-        names = list(dict.fromkeys((*before["earlier"], *before["files"], *_cells_of(out))))
-        with moves(out) as moved:
-            for name in (*names, ABOUT):
-                moved(name, f"{REPLACED}/{name}")
-            write_sealed(path, about | {"files": {}, "earlier": {}})
-        remove_listed(out, [f"{REPLACED}/{name}" for name in (*names, ABOUT)])
-        return
+            raise DemonetError(problem, file=out, hint=hint)
+        elif listed["earlier"].keys() <= listed["files"].keys():
+            return
     elif out.exists() and not _is_empty(out):
         raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
     out.mkdir(parents=True, exist_ok=True)
-    write_sealed(path, about | {"files": {}, "earlier": {}})
+    write_sealed(path, about | listed)
+    if others := listed["earlier"].keys() - listed["files"]:
+        remove_listed(out, others)
+        kept = {name: known for name, known in listed["earlier"].items() if name not in others}
+        write_sealed(path, about | listed | {"earlier": kept})
 
 
-def _restore(out: Path) -> None:
-    """Finish what a killed process has begun, if another comparison is there; otherwise put back what it has moved."""
-    aside = member(out, REPLACED)
-    if not aside.exists():
-        return
-    before = read_sealed(member(aside, ABOUT), _OTHER) if (aside / ABOUT).exists() else None
-    names = [*_cells_of(aside), *(name for name in (*OUTPUTS, ABOUT) if (aside / name).exists())]
-    known = {f"{REPLACED}/{CELLS}"} | {f"{REPLACED}/{name}" for name in names}
-    strange = [path for path in aside.rglob("*") if path.relative_to(out).as_posix() not in known]
-    if strange:
-        raise DemonetError("not written by a comparison, so it is not removed", file=min(strange), hint="move it away")
-    if member(out, ABOUT).exists() and before is not None:
-        with values_of(aside / ABOUT):
-            check_listed(aside, OUTPUTS, before["files"], before["earlier"])
-        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
-    else:
-        with moves(out) as moved:
-            for name in names:
-                if member(out, name).exists():
-                    raise DemonetError("in the way of a file that is put back", file=out / name, hint="move it away")
-                moved(f"{REPLACED}/{name}", name)
-        remove_listed(out, [f"{REPLACED}/{name}" for name in names])
-
-
-def _outputs_of(out: Path, about: dict[str, Any]) -> dict[str, str]:
-    """The checksums of the outputs that are there, all of them listed; a killed process may leave earlier ones."""
-    check_listed(out, OUTPUTS, about["files"], about["earlier"])
-    return {name: sha256_of(member(out, name)) for name in OUTPUTS if (out / name).exists()}
+def _checksums(out: Path, names: Iterable[str]) -> dict[str, str]:
+    """The checksums of those files that are there."""
+    return {name: sha256_of(member(out, name)) for name in names if (out / name).exists()}
 
 
 def _cells_of(out: Path) -> list[str]:
@@ -517,32 +488,22 @@ def _rows(
             status: Status = "failed" if name in failed else "left out"
             rows.append(Row(name, group, status, reason))
             continue
-        cells = [found[name, number] for number in runs]
-        numbers = list(runs.values())
-        whole = paired(numbers, [0.0] * len(numbers), ratio) if len(numbers) > 1 else None
-        gap = against.get(name)
-        rows.append(
-            Row(
-                name,
-                group,
-                "compared" if len(runs) == splits else "incomplete",
-                ""
-                if len(runs) == splits
-                else failed.get(name) or undefined or f"{len(runs)} of {splits} splits within the time limit",
-                runs,
-                means[name],
-                statistics.stdev(numbers) if len(numbers) > 1 else None,
-                None if whole is None else max(least, whole.low),
-                None if whole is None else min(most_value, whole.high),
-                None if gap is None else gap.mean,
-                None if gap is None else max(least - most_value, gap.low),
-                None if gap is None else min(most_value - least, gap.high),
-                corrected.get(name),
-                statistics.mean(cell["seconds"] for cell in cells),
-                max(cell["peak_memory_mb"] for cell in cells),
-                {name: _mean(cell["metrics"][name] for cell in cells) for name in _metrics(plan)},
-            )
-        )
+        cells, numbers, facts = [found[name, number] for number in runs], list(runs.values()), dict[str, Any]()
+        whole = len(runs) == splits
+        if len(numbers) > 1:
+            over = paired(numbers, [0.0] * len(numbers), ratio)
+            facts["deviation"] = statistics.stdev(numbers)
+            facts |= {"low": max(least, over.low), "high": min(most_value, over.high)}
+        if (gap := against.get(name)) is not None:
+            facts |= {"difference": gap.mean, "p": corrected[name]}
+            facts["difference_low"] = max(least - most_value, gap.low)
+            facts["difference_high"] = min(most_value - least, gap.high)
+        facts["seconds"] = statistics.mean(cell["seconds"] for cell in cells)
+        facts["peak_memory_mb"] = max(cell["peak_memory_mb"] for cell in cells)
+        facts["means"] = {name: _mean(cell["metrics"][name] for cell in cells) for name in _metrics(plan)}
+        missing = failed.get(name) or undefined or f"{len(runs)} of {splits} splits within the time limit"
+        told: tuple[Status, str] = ("compared", "") if whole else ("incomplete", missing)
+        rows.append(Row(name, group, *told, runs, means[name], **facts))
     order = ("compared", "incomplete", "failed", "left out")
     return sorted(
         rows, key=lambda row: (order.index(row.status), -len(row.values), -sign * (row.mean or 0.0), row.seconds or 0.0)
@@ -573,9 +534,11 @@ def _write(
     (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
     if page is not None:
         page(board, stage / PAGE)
-    files = {name: sha256_of(member(out, f"{STAGE}/{name}")) for name in OUTPUTS if (stage / name).exists()}
+    files = _checksums(stage, OUTPUTS)
     with values_of(out / ABOUT):
-        earlier = _outputs_of(out, read_sealed(member(out, ABOUT), _OTHER))
+        before = read_sealed(member(out, ABOUT), _OTHER)
+        check_listed(out, OUTPUTS, before["files"], before["earlier"])
+        earlier = _checksums(out, OUTPUTS)
     # From here to the end, a killed process leaves files of this list or of the earlier one.
     write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
     remove_listed(out, earlier.keys() - files)

@@ -1,4 +1,4 @@
-"""What a run tells of its model besides the test: the candidates of an ensemble, and whether the degree matters."""
+"""What a run tells of its model besides the test: candidates, residuals, reasons, and whether the degree matters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ from demonet.closedform.link import shares
 from demonet.data.splits import Split
 from demonet.ensemble import Ensemble
 from demonet.estimators.core import Fitted
+from demonet.estimators.explain import fitted_reasons
+from demonet.estimators.importance import affordable
 from demonet.estimators.models import EnsembleModel
+from demonet.estimators.reasons import Go, in_words, unlimited
+from demonet.options import Effort
 from demonet.runs.evaluate import interval_of, metric_range, shown
 from demonet.runs.inputs import Inputs
+from demonet.runs.run import first_items, parts_of
 from demonet.train.metrics import METRICS, Metric, Task, metric_of_items, percentiles
 from demonet.train.objective import value_of
 
@@ -29,21 +34,16 @@ ARMS = 3  # machines that are compared
 MOST_SECONDS = {"quick": 10.0, "standard": 60.0, "best": 600.0}
 MOST_COLUMNS = 3  # attributes for each target that residuals are told by
 MOST_ITEMS = 4000  # labelled items up to which a kernel machine alone is diagnosed
+EXPLAINED = 10  # items that have reasons
 
 
 def candidate_facts(ensemble: Ensemble, table: list[dict[str, Any]], y: NDArray[Any], metric: Metric) -> dict[str, Any]:
-    """``candidates``, ``gain`` and ``judged`` of ``metrics.json``.
+    """``candidates``, ``gain`` and ``judged`` of ``metrics.json``, from an ensemble that was fitted, not loaded.
 
     A candidate's ``score`` and ``interval`` are in the metric of the run, on the items that the weights were chosen on:
     ``judged`` says how many, and whether by ``"validation"`` or by ``"cross-validation"``. The weights were chosen
     there, so the ``gain`` of the average over the best candidate, in that metric and in the loss, flatters. The loss is
     that with the weights of classes, if they have some.
-
-    Args:
-        ensemble: Fitted, not loaded.
-        table: Its candidates, as the estimator lists them.
-        y: The targets of all items.
-        metric: The metric of the run.
     """
     assert ensemble.judged is not None
     assert ensemble.judged_items is not None
@@ -140,15 +140,43 @@ def residual_facts(inputs: Inputs, outputs: NDArray[Any], split: Split) -> list[
     return found
 
 
+def reason_facts(
+    fitted: Fitted,
+    inputs: Inputs,
+    split: Split,
+    outputs: NDArray[Any],
+    column: int | None,
+    effort: Effort,
+    go: Go = unlimited,
+) -> dict[str, Any]:
+    """In words, what moved the answers for the items at the top of the page's list, by the index of the item.
+
+    Items without a label come first, then tested ones; they are ranked by a ``column`` of the outputs, or without one
+    by the most confident answer, or by each label or target. The effort bounds the number of predictions.
+    """
+    parts, several = parts_of(split, len(outputs)), column is None and inputs.task != "classify"
+    explained: dict[int, int] = {}
+    if several:
+        columns = range(min(EXPLAINED, outputs.shape[1]))
+        for place in columns:
+            rows = first_items(outputs[:, [place]], parts, EXPLAINED // len(columns))
+            explained = dict.fromkeys(rows.tolist(), place) | explained
+    else:
+        score = outputs.max(1) if column is None else outputs[:, column]
+        rows = first_items(score[:, None], parts, EXPLAINED)
+        tops = outputs[rows].argmax(1) if column is None else np.full(len(rows), column)
+        explained = dict(zip(rows.tolist(), tops.tolist(), strict=True))
+    given = fitted, inputs.data, list(explained), list(explained.values()), inputs.columns
+    found = fitted_reasons(*given, budget=affordable(inputs.data, effort), go=go)
+    names = (str(inputs.names[place]) if several else "" for place in explained.values())
+    told = (in_words(why, inputs.task, of) for why, of in zip(found, names, strict=True))
+    return {str(row): words.split("; ") for row, words in zip(explained, told, strict=True) if words}
+
+
 def degree_facts(fitted: Fitted, effort: str, items: int, seed: int, left: float = math.inf) -> dict[str, Any]:
     """``degree_effect`` of ``metrics.json``: the effect with its verdict, or the reason why it was ``skipped``.
 
-    Args:
-        fitted: An ensemble or a kernel machine.
-        effort: Bounds what an ensemble spends on it.
-        items: Labelled items that it was fitted on.
-        seed: Of the shuffled degrees.
-        left: Seconds that are left of a time limit.
+    It is measured with so many labelled ``items``, as far as the effort and the seconds that are ``left`` allow.
     """
     model, advice = fitted.model, f"{fitted.estimator}(model='kernel') and degree_effect() measure it"
     if isinstance(model, EnsembleModel):

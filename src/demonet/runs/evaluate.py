@@ -20,7 +20,7 @@ from demonet.train.objective import decided, value_of
 Array = NDArray[Any]
 RESAMPLES = 200  # of the bootstrap
 # Measured on the test part besides the metric of the run, by their names in metrics.json.
-_ALSO: dict[Task, dict[str, str]] = {
+ALSO: dict[Task, dict[str, str]] = {
     "classify": {"test_accuracy": "accuracy", "macro_f1": "macro-f1"},
     "multilabel": {"macro_f1": "macro-f1", "average_precision": "average-precision"},
     "regress": {"rmse": "rmse", "mae": "mae", "r2": "r2"},
@@ -46,7 +46,7 @@ def measure(inputs: Inputs, outputs: Array, strict: Array, split: Split, metric:
     def interval(metric: Metric) -> list[float] | None:
         return interval_of(metric, task, y[test], outputs[test]) if test.size else None
 
-    also = {key: replace(METRICS[name], decision=metric.decision) for key, name in _ALSO[task].items()}
+    also = {key: replace(METRICS[name], decision=metric.decision) for key, name in ALSO[task].items()}
     result: dict[str, Any] = {
         "task": task,
         "metric": metric.name,
@@ -90,7 +90,7 @@ def over_splits(results: list[dict[str, Any]]) -> dict[str, Any]:
     """
     metric = METRICS[results[0]["metric"]]
     values = [result["test_metric"] for result in results]
-    names = ["test_metric", "val_metric", *_ALSO[results[0]["task"]], "val_accuracy"]
+    names = ["test_metric", "val_metric", *ALSO[results[0]["task"]], "val_accuracy"]
     return {
         "splits": len(results),
         "mean": None if None in values else float(np.mean(values)),

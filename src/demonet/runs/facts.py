@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from demonet.runs.evaluate import mean_interval, shown, wilson
+from demonet.runs.evaluate import ALSO, mean_interval, shown, wilson
 from demonet.runs.floors import FLOOR_NAMES
 from demonet.runs.run import Run
+from demonet.runs.statistics import spread
 from demonet.train.metrics import METRICS, imbalance
 
 OURS = "DEMO-Net"
@@ -20,13 +21,8 @@ RULES = {
     "that validation chose kept; this is the model that is saved.",
     "strict": "Strict: both are fitted on the training part alone.",
 }
-_OTHERS = {
-    "test_accuracy": "accuracy",
-    "auc": "ROC AUC",
-    "macro_f1": "macro F1",
-    "average_precision": "average precision",
-}
-_OTHERS |= {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+_OTHERS = {"test_accuracy": "accuracy", "auc": "auc"}  # first
+_OTHERS |= {key: name for also in ALSO.values() for key, name in also.items()}
 PRIVACY = (
     "A kernel machine contains its training data: `model.safetensors` has the attributes and degrees of the labelled "
     "nodes, or the labelled graphs. Do not publish it if these are private."
@@ -121,9 +117,8 @@ class RunFacts:
                 return ""
             if not number:
                 return f"{shown(score.value)}{interval_text(score.interval)}"
-            mean, deviation = np.mean(score.over or 0), np.std(score.over or 0, ddof=1)
-            bounds = mean_interval(metric, score.over or [])
-            return f"{shown(float(mean))} ± {shown(float(deviation))}{interval_text(bounds)}"
+            mean, deviation, _ = spread(score.over or [])
+            return f"{shown(mean)} ± {shown(deviation)}{interval_text(mean_interval(metric, score.over or []))}"
 
         found = []
         for number, name in enumerate(tables):
@@ -331,7 +326,8 @@ class RunFacts:
     @property
     def others(self) -> dict[str, float]:
         """Other metrics on the test part, by their titles."""
-        told = {title: self.run.metrics.get(key) for key, title in _OTHERS.items() if title != self.run.metric.title}
+        titles = {key: METRICS[name].title for key, name in _OTHERS.items()}
+        told = {title: self.run.metrics.get(key) for key, title in titles.items() if title != self.run.metric.title}
         if self._unequal is not None:
             told.pop("accuracy", None)
         return {title: value for title, value in told.items() if value is not None}

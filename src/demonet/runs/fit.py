@@ -31,11 +31,11 @@ from demonet.estimators import estimator_class
 from demonet.estimators.core import Fitted, fit_checked
 from demonet.estimators.explain import has_other_edges
 from demonet.estimators.importance import importance_facts
-from demonet.estimators.models import EnsembleModel, KernelModel, Model, NetworkModel
+from demonet.estimators.models import EnsembleModel, NetworkModel
 from demonet.estimators.reasons import Go
 from demonet.features.views import LARGE
 from demonet.options import Reading, Settings
-from demonet.runs.diagnosis import candidate_facts, degree_facts, residual_facts
+from demonet.runs.diagnosis import candidate_facts, degree_facts, reason_facts, residual_facts
 from demonet.runs.engines import candidate_engine, recipe_of
 from demonet.runs.evaluate import measure, over_splits, shown, test_facts
 from demonet.runs.floors import floor_scores
@@ -52,8 +52,6 @@ from demonet.runs.folder import (
     lock_folder,
     open_folder,
 )
-from demonet.runs.importance import reason_facts
-from demonet.runs.inputs import Inputs
 from demonet.runs.plan import EFFORT, Plan, fitting_threads, make_plan
 from demonet.runs.progress import RunProgress, tensorboard_log
 from demonet.runs.run import Run, summarise
@@ -189,10 +187,8 @@ def _train_split(
     split, inputs, start = plan.splits[number], plan.inputs, time.monotonic()
     plan = replace(plan, began=start) if number else plan  # a limit is on one split; reading counts for the first
     fit = {"network": _network, "auto": _ensemble, "kernel": _machine}[plan.model]
-    if plan.settings.new_nodes:
-        fitted = _on_whole_graph(fit(plan.without_test(number), number, folder, progress), inputs)
-    else:
-        fitted = fit(plan, number, folder, progress)
+    part = plan.without_test(number) if plan.settings.new_nodes else plan
+    fitted = _outcome(*fit(part, number, folder, progress), inputs.data, whole=part is plan)
     if inputs.task != "regress":  # ties among probabilities are those of predictions.csv
         fitted = fitted._replace(strict=_written(fitted.strict), refit=_written(fitted.refit))
     outputs = fitted.strict if fitted.refit is None else fitted.refit
@@ -232,7 +228,8 @@ def _train_split(
             effort = plan.settings.effort or EFFORT
             degree = partial(degree_facts, fitted.saved, effort, labelled, plan.settings.seed, _left(plan))
         short = plan.model == "network" or plan.settings.time_limit is not None
-        judge, effort = fitted.judge or fitted.saved.model, plan.settings.effort or ("quick" if short else EFFORT)
+        judge, effort = fitted.saved.model.strict, plan.settings.effort or ("quick" if short else EFFORT)
+        assert judge is not None
         seed, edges, go = plan.settings.seed, has_other_edges(fitted.saved), going("what matters")
         parts = split.train.numpy(), split.val.numpy()
         given = judge.outputs, inputs.data, inputs.data.y.numpy(), parts, metric, inputs.task, effort, seed
@@ -266,31 +263,31 @@ class _Outcome(NamedTuple):
 
     ``strict`` are those of a model that was fitted on the training part alone, ``refit`` those of the model that is
     saved where it was fitted on training and validation items; None where it is the strict one. ``results`` are the
-    outputs and embeddings of the saved model, where it is cheap to have both at once. ``inductive`` are the outputs by
-    both rules with the weights for another graph, where an ensemble has members that know the nodes of this one.
-    ``judge`` is the model that was fitted on the training part alone, where it is not the saved one.
+    outputs and embeddings of the saved model. ``inductive`` are the outputs by both rules with the weights for another
+    graph, where an ensemble has members that know the nodes of this one.
     """
 
     saved: Fitted
+    facts: dict[str, Any]
     strict: Any
     refit: Any
-    facts: dict[str, Any]
-    results: tuple[Any, Any] | None = None
+    results: tuple[Any, Any]
     inductive: dict[str, Any] | None = None
-    judge: Model | None = None
 
 
-def _on_whole_graph(outcome: _Outcome, inputs: Inputs) -> _Outcome:
-    """Outputs for all nodes by models that were fitted on a part of the graph."""
-    data, saved = inputs.data, outcome.saved
-    strict = (outcome.judge or saved.model).outputs(data)
-    refit = None if outcome.refit is None else saved.outputs(data)
-    inductive = outcome.inductive
-    if inductive is not None and isinstance(saved.model, EnsembleModel):
-        models = {"strict": saved.model.strict(), "refit": saved.model}
-        inductive = {rule: model.outputs_elsewhere(data) for rule, model in models.items()}
-    results = strict if refit is None else refit, saved.embed(data)
-    return outcome._replace(strict=strict, refit=refit, inductive=inductive, results=results)
+def _outcome(fitted: Fitted, facts: dict[str, Any], data: Any, *, whole: bool) -> _Outcome:
+    """The outputs of a model for all items, which it may know from the fit if that was on the ``whole`` data."""
+    model, strict, inductive = fitted.model, fitted.model.strict, None
+    assert strict is not None
+    results = fitted.outputs_and_embedding(data) if whole else (fitted.outputs(data), fitted.embed(data))
+    if isinstance(model, EnsembleModel) and isinstance(strict, EnsembleModel):
+        inductive = model.ensemble.inductive_outputs
+        if inductive is not None and not whole:
+            inductive = {"strict": strict.outputs_elsewhere(data), "refit": model.outputs_elsewhere(data)}
+    if strict is model:
+        return _Outcome(fitted, facts, results[0], None, results)
+    own = strict.fitted_outputs(data) if whole else strict.outputs(data)
+    return _Outcome(fitted, facts, own, results[0], results, inductive)
 
 
 def _written(outputs: Any) -> Any:
@@ -298,7 +295,7 @@ def _written(outputs: Any) -> Any:
     return None if outputs is None else outputs.astype(np.float32).astype(np.float64)
 
 
-def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
+def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> tuple[Fitted, dict[str, Any]]:
     log = folder.final(LOGS) / f"split-{number:03}" if plan.settings.log else None
     with (
         progress.training(_label(plan, number), plan.epochs) as callback,
@@ -312,13 +309,10 @@ def _network(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) 
     facts["seconds"] = round(history.seconds, 3)
     if history.depths:
         facts |= {"layers": fitted.model.preset.model.layers, "depths": history.depths}
-    if number:
-        return _Outcome(fitted, fitted.outputs(plan.inputs.data), None, facts)
-    results = fitted.outputs_and_embedding(plan.inputs.data)
-    return _Outcome(fitted, results[0], None, facts, results)
+    return fitted, facts
 
 
-def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
+def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> tuple[Fitted, dict[str, Any]]:
     with progress.candidates(_label(plan, number)) as on_candidate:
         checkpoint, engine = folder.path(_checkpoint(number)), candidate_engine(plan.settings)
         fitted = _fit(plan, number, on_candidate=on_candidate, checkpoint=checkpoint, engine=engine)
@@ -328,21 +322,16 @@ def _ensemble(plan: Plan, number: int, folder: RunFolder, progress: RunProgress)
     facts |= {"effort": plan.settings.effort or EFFORT, "seconds": round(ensemble.seconds, 3)}
     if ensemble.left_out:
         facts["inductive"] = {"left_out": ensemble.left_out}
-    outputs = ensemble.strict_outputs, ensemble.fitted_outputs
-    return _Outcome(fitted, *outputs, facts, inductive=ensemble.inductive_outputs, judge=fitted.model.strict())
+    return fitted, facts
 
 
-def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> _Outcome:
+def _machine(plan: Plan, number: int, folder: RunFolder, progress: RunProgress) -> tuple[Fitted, dict[str, Any]]:
     """The machine chooses its settings by leave-one-out, so the strict one is fitted without the validation part."""
-    split, data, label = plan.splits[number], plan.inputs.data, _label(plan, number)
+    split, label = plan.splits[number], _label(plan, number)
     sizes = f"{split.train.numel():,} {plan.inputs.kind}, then again with the {split.val.numel():,} of validation"
     progress.message(f"{label}: kernel machine on {sizes}")
     progress.step(f"{label} a kernel machine")
-    fitted = _fit(plan, number)
-    assert isinstance(fitted.model, KernelModel)
-    assert fitted.model.strict is not None
-    results, strict = fitted.outputs_and_embedding(data), fitted.model.strict
-    return _Outcome(fitted, strict.outputs(data), results[0], {}, results, judge=strict)
+    return _fit(plan, number), {}
 
 
 def _fit(plan: Plan, number: int, **options: Any) -> Fitted:
@@ -396,7 +385,7 @@ def _config(plan: Plan, request: dict[str, Any], fitted: Fitted) -> dict[str, An
         "metric": plan.metric.name,
         **({} if inputs.label_name is None else {"label": inputs.label_name}),
         **({} if plan.positive is None else {"positive": plan.positive}),
-        **({} if inputs.direction is None else {"direction": inputs.direction.message}),
+        **({} if inputs.undirected is None else {"direction": inputs.undirected.message}),
         "files": {part: str(path) for part, path in inputs.files.items()},
         "sizes": inputs.sizes,
         **_network_config(fitted.model.preset if isinstance(fitted.model, NetworkModel) else None),

@@ -30,13 +30,8 @@ def floor_scores(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """By rule: ``floors``, the test metric of each by name, and for classes ``floors_auc``; empty without a test part.
 
-    The area under the ROC curve tells how good an order is. It is for classes of unequal size, where accuracy is not.
-
-    Args:
-        inputs: The targets, and the graph or graphs.
-        split: The parts.
-        metric: What is measured, and what validation chooses settings by; also, where it needs one, a decision.
-        go: Asked before each of them is fitted.
+    The metric is also what validation chooses settings by and, where it needs one, a decision. The area under the ROC
+    curve tells how good an order is. It is for classes of unequal size, where accuracy is not.
     """
     measured = {"floors": metric} | ({"floors_auc": METRICS["auc"]} if inputs.task == "classify" else {})
     found: dict[str, Any] = {rule: {key: {} for key in measured} for rule in ("strict", "refit")}

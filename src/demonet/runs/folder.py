@@ -71,7 +71,7 @@ _IDS = ("bytes", "offsets")
 _READ = (ARRAYS, CONFIG, METRICS)  # by every command
 _USES = {"report": _READ, "predict": (*_READ, MODEL), "embed": (*_READ, MODEL), "export": (*_READ, MODEL)}
 _MOVE_AWAY = "use a new folder, or move it away"
-# What files have in every version; used where there is no manifest to check them by.
+# What files have, whoever has written them and their manifest.
 _CONFIG_KEYS: dict[str, Any] = {"name": str, "task": str, "metric": str, "sizes": dict, "seed": int, "versions": dict}
 _CONFIG_KEYS |= {"reading": dict, "asked": dict, "estimator": dict}
 _METRICS_KEYS: dict[str, Any] = {"model": str, "split": dict, "floors": dict, "seconds": float | int}
@@ -243,11 +243,18 @@ class RunFolder:
         whole = self.work / WHOLE
         files, before = _listed(whole), _listed(self.out)
         _check_ours(self.out)  # again: training took its time
-        with moves(self.out) as moved:
-            for name in (*sorted(before), MANIFEST) if before else ():
-                moved(name, f"{WORK}/{REPLACED}/{name}")
-            for name in (*sorted(files), MANIFEST):
-                moved(f"{WORK}/{WHOLE}/{name}", name)
+        pairs = [(name, f"{WORK}/{REPLACED}/{name}") for name in ((*sorted(before), MANIFEST) if before else ())]
+        pairs += [(f"{WORK}/{WHOLE}/{name}", name) for name in (*sorted(files), MANIFEST)]
+        done: list[tuple[Member, Member]] = []
+        try:
+            for old, new in ((member(self.out, name), member(self.out, target)) for name, target in pairs):
+                if old.exists():  # otherwise it was moved before a kill
+                    move(old, new)
+                    done.append((old, new))
+        except BaseException:  # all have their names again
+            for old, new in reversed(done):
+                move(new, old)
+            raise
         self.discard()
         _remove_empty(self.out, before.keys() - files)
 
@@ -272,10 +279,8 @@ def open_folder(out: Path, state: State, *, overwrite: bool = False) -> Iterator
             raise DemonetError("another process has written a run to this folder meanwhile", file=out, hint=hint)
         folder = RunFolder(out)
         if overwrite:
-            if folder.ready and _is_whole(
-                folder.work / WHOLE
-            ):  # some files of a run may be in their place: move the others, too
-                folder.publish()
+            if folder.ready and _is_whole(folder.work / WHOLE):
+                folder.publish()  # some of its files may be in their place: the others follow
             folder.discard()
         folder.work.mkdir(exist_ok=True)
         yield folder
@@ -324,25 +329,6 @@ def _remove_empty(out: Path, names: Iterable[str]) -> None:
             if any(folder.iterdir()):
                 break
             remove(folder)
-
-
-@contextmanager
-def moves(out: Path) -> Iterator[Callable[[str, str], None]]:
-    """Give files below a folder other names; if the block fails, all of them have their names again."""
-    done: list[tuple[Member, Member]] = []
-
-    def moved(name: str, target: str) -> None:
-        old, new = member(out, name), member(out, target)
-        if old.exists():  # otherwise it was moved before a kill
-            move(old, new)
-            done.append((old, new))
-
-    try:
-        yield moved
-    except BaseException:
-        for old, new in reversed(done):
-            move(new, old)
-        raise
 
 
 def load_run(out: str | Path) -> Run:
@@ -434,9 +420,8 @@ def check_files(out: Path, names: Iterable[str]) -> dict[str, str]:
 
 def warn_of_damage(out: Path) -> None:
     """Warn of files that differ from the manifest, whether a command reads them or not."""
-    files = read_manifest(out)
-    wrong = [] if files is None else damaged(out, files, files)
-    if wrong:
+    files = read_manifest(out) or {}
+    if wrong := damaged(out, files, files):
         warn(DemonetWarning(f"changed since the run was written: {', '.join(wrong)}", file=out))
 
 
@@ -507,10 +492,8 @@ def read_manifest(folder: Path) -> dict[str, str] | None:
 
 def update_manifest(folder: Path, name: str) -> None:
     """Note that a file of a run has been written again."""
-    files = read_manifest(folder)
-    if files is not None:
-        files[name] = sha256_of(member(folder, name))
-        write_sealed(member(folder, MANIFEST), {"format": _MANIFEST, "files": dict(sorted(files.items()))})
+    files = (read_manifest(folder) or {}) | {name: sha256_of(member(folder, name))}
+    write_sealed(member(folder, MANIFEST), {"format": _MANIFEST, "files": dict(sorted(files.items()))})
 
 
 def damaged(folder: Path, files: dict[str, str], names: Iterable[str]) -> list[str]:

@@ -204,9 +204,7 @@ def _standing(run: Run, fitted: Fitted, inputs: Inputs) -> str:
 def _match_edges(run: Run, inputs: Inputs, fitted: Fitted, file: str | Path, *, decided: bool) -> None:
     """Refuse graphs without nodes; edges that are directed or weighted otherwise than in training are told.
 
-    Args:
-        run, inputs, fitted, file: What is compared.
-        decided: Whether it was said of this very file how its edges are read.
+    ``decided`` says whether it was said of this very file how its edges are read.
     """
     for name, graph in zip([""] if run.kind == "nodes" else inputs.ids, inputs.graphs, strict=True):
         if not graph.num_nodes:
@@ -259,11 +257,8 @@ def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:
 
 def _with_columns(inputs: Inputs, columns: list[str]) -> Data | GraphSet:
     """The same graphs with these columns; a node label that does not occur is a column of zeros."""
-    given = {name: position for position, name in enumerate(inputs.columns or [])}
+    given = {name: place for place, name in enumerate(inputs.columns or [])}
+    places = [given.get(name, -1) for name in columns]
     for graph in inputs.graphs:
-        rows = graph.x.new_zeros(graph.x.size(0), len(columns))
-        for position, name in enumerate(columns):
-            if name in given:
-                rows[:, position] = graph.x[:, given[name]]
-        graph.x = rows
+        graph.x = torch.cat([graph.x, graph.x.new_zeros(len(graph.x), 1)], 1)[:, places]
     return inputs.data

@@ -16,12 +16,12 @@ from demonet.checks import labelled
 from demonet.data import catalog, download
 from demonet.data.columns import Columns
 from demonet.data.graph_set import GraphSet
-from demonet.data.ids import LabelTable, ids_of
+from demonet.data.ids import ids_of
 from demonet.data.load import load
 from demonet.data.read import ReadResult, read_problem
 from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.distributed.store import Store, is_store
-from demonet.errors import DemonetError, DemonetWarning
+from demonet.errors import DemonetError
 from demonet.options import Reading
 from demonet.train.metrics import Task
 
@@ -29,23 +29,19 @@ _SHOWN_CLASSES = 8
 _NAMED = {"classify": "classes", "multilabel": "labels", "regress": "targets"}
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """One graph or many, as read.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Inputs(ReadResult):
+    """What was read, and how it is called.
 
     Attributes:
+        undirected: In a plan also the warning that they are read as directed.
         kind: What the items are.
-        data: The graph, or the graphs, with the targets in ``y``.
-        directed: Whether the edges are directed.
         name: A short name.
         ids: The id of each item, as text.
-        columns: The names of the attributes, if they have names.
         files: The files that were read: ``edges``, ``labels``, ``features``.
         checksums: The sha256 of each of them.
-        labels: The columns of labels, if there are several.
         task: What is predicted; :func:`~demonet.runs.targets.with_targets` decides.
         names: The name of each class, label or target column.
-        label_name: The name of the column of labels, if it has one.
         known: Of a prediction for the items of training: their targets and parts, as a :class:`~demonet.runs.Run` has
             them.
         store: The store that was read, if it was one.
@@ -53,33 +49,21 @@ class Inputs:
         rows: Of a prediction: the items to list, in their order; None for all in the order of the file.
         reasons: Of a prediction: for the first of these items, what moved the answer, in words.
         decision: Of a prediction: what it is made by, see :class:`~demonet.train.metrics.Metric`.
-        weighted: Whether the source has weights of edges, which may all be 1; None if that is not known.
-        direction: How edges are read, where nobody has said whether they are directed.
-        as_listed, told_directed: As in :class:`~demonet.data.read.ReadResult`.
     """
 
     kind: Literal["nodes", "graphs"]
-    data: Data | GraphSet
-    directed: bool
     name: str
     ids: list[str]
-    columns: list[str] | None
     files: dict[str, Path]
     checksums: dict[str, str]
-    labels: LabelTable | None
-    task: Task
+    task: Task = "classify"
     names: list[Any]
-    label_name: str | None = None
     known: tuple[NDArray[Any], NDArray[np.int8]] | None = None
     store: Store | None = None
     standing: str = ""
     rows: NDArray[np.int64] | None = None
     reasons: tuple[str, ...] = ()
     decision: tuple[float, ...] = ()
-    weighted: bool | None = None
-    direction: DemonetWarning | None = None
-    as_listed: Data | None = None
-    told_directed: bool | None = None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -200,23 +184,13 @@ def _known(name: str, labels: str | None, features: str | None, reading: Reading
 
 def _inputs(read: ReadResult, name: str, files: dict[str, Path], checksums: dict[str, str]) -> Inputs:
     data, many = read.data, isinstance(read.data, GraphSet)
-    ids = list(map(str, data.graph_ids if isinstance(data, GraphSet) else ids_of(data)))
     names = data.class_names if isinstance(data, GraphSet) else data.get("class_names")
     return Inputs(
+        **vars(read),
         kind="graphs" if many else "nodes",
-        data=data,
-        directed=read.directed,
         name=data.name if isinstance(data, GraphSet) else name,
-        ids=ids,
-        columns=read.columns,
+        ids=list(map(str, data.graph_ids if isinstance(data, GraphSet) else ids_of(data))),
         files=files,
         checksums=checksums,
-        labels=read.labels,
-        task="classify",
         names=list(names or []),
-        label_name=read.label_name,
-        weighted=read.weighted,
-        direction=read.undirected,
-        as_listed=read.as_listed,
-        told_directed=read.told_directed,
     )

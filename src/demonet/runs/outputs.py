@@ -53,13 +53,10 @@ _MODELS = {
 
 
 def write_predictions(path: Path, *given: Any, excel: Decimal | None = None, **options: Any) -> None:
-    """Write the table of :func:`prediction_columns` as ``.csv``, ``.parquet`` or ``.xlsx``.
+    """Write the table of :func:`prediction_columns`, whose arguments these are, as ``.csv``, ``.parquet`` or ``.xlsx``.
 
-    Args:
-        path: The file, see :func:`~demonet.runs.tables.write_table`.
-        *given, **options: The arguments of :func:`prediction_columns`.
-        excel: Write CSV for a spreadsheet with this decimal mark, see :func:`~demonet.runs.tables.write_csv`, with an
-            apostrophe before names that it would compute, such as ``=HYPERLINK(...)``.
+    ``excel`` is the decimal mark of a spreadsheet: see :func:`~demonet.runs.tables.write_csv`; names that it would
+    compute, such as ``=HYPERLINK(...)``, have an apostrophe before them.
     """
     spelled = inert if excel and path.suffix.lower() != ".xlsx" else str  # a text in a workbook is never computed
     write_table(path, prediction_columns(*given, spelled=spelled, **options), excel)
@@ -165,12 +162,7 @@ def write_embeddings(path: Path, noun: str, ids: Sequence[str], embedding: NDArr
 
 
 def check_output(path: Path, inputs: Iterable[str | Path | None], *, overwrite: bool, also: Sequence[str] = ()) -> None:
-    """Fail early if predictions or embeddings cannot be written to a file, or are not what is in it.
-
-    Args:
-        path, inputs, also: As for :func:`~demonet.runs.tables.check_table`.
-        overwrite: Replace whatever is in the file.
-    """
+    """Fail early if predictions or embeddings cannot be written, as ``check_table``, or are not what is in the file."""
     check_table(path, inputs, also=also)
     if not overwrite and path.is_file() and path.stat().st_size and not _is_output(*header_of(path)):
         hint = Hint("{overwrite} replaces it", overwrite=True)

@@ -71,15 +71,15 @@ class Plan:
     def estimator(self, number: int) -> DEMONetEstimator:
         """The untrained estimator for a split."""
         settings = self.settings
-        options: dict[str, Any] = {
-            **model_options(self.model, settings),
-            "random_state": settings.seed + number,
-            "device": "auto" if settings.uses == "cuda" else "cpu",
-        }
-        if self.model == "network":
+        options: dict[str, Any] = {"model": self.model, "random_state": settings.seed + number}
+        options["device"] = "auto" if settings.uses == "cuda" else "cpu"
+        if self.model == "auto":
+            options |= {"effort": settings.effort or EFFORT, "n_jobs": settings.jobs}
+            options |= {"time_limit": settings.time_limit, "metric": settings.metric}
+        elif self.model == "network":
             options |= {name: getattr(settings, name) for name in ("preset", "layers", "scheme", "metric")}
             options["epochs"] = self.epochs
-        elif self.model == "kernel" and self.metric.needs_decision:
+        elif self.metric.needs_decision:
             options["metric"] = settings.metric
         if self.inputs.kind == "nodes":
             options["directed"] = self.inputs.directed
@@ -172,10 +172,7 @@ def make_plan(
 ) -> Plan:
     """Read the files, then decide on splits, features and epochs; data that cannot be trained on is an error.
 
-    Args:
-        edges, labels, features, reading: See :func:`~demonet.runs.inputs.read_inputs`.
-        settings: How the model is trained.
-        step: Told what is done after reading.
+    ``step`` is told what is done after reading.
     """
     if reading.self_loops is None:  # the same for all families of a preset
         reading = replace(reading, self_loops=preset(settings.preset, "nodes").self_loops)
@@ -213,10 +210,10 @@ def make_plan(
     model = decide_model(settings, inputs.task)
     measured = _with_positive(METRICS[metric], inputs, settings.positive)
     plan = Plan(inputs, reading, settings, splits, epochs, checksums, *measured, decision, *model)
-    if inputs.direction is None:
+    if inputs.undirected is None:
         return plan
     step("comparing directed and undirected edges")
-    return _with_direction(plan, inputs.direction)
+    return _with_direction(plan, inputs.undirected)
 
 
 def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
@@ -240,7 +237,7 @@ def _with_direction(plan: Plan, undirected: DemonetWarning) -> Plan:
                 plan = replace(plan, reading=replace(plan.reading, directed=True))
                 inputs = replace(inputs, data=other, directed=True)
     warn(told)
-    return replace(plan, inputs=replace(inputs, direction=told, as_listed=None))
+    return replace(plan, inputs=replace(inputs, undirected=told, as_listed=None))
 
 
 def _cheap_losses(plan: Plan, data: Any) -> Any:
@@ -381,10 +378,7 @@ def _num_features(inputs: Inputs, blocks: str) -> int:
 def epoch_limit(epochs: int, edges: int, features: int = 0) -> int:
     """The epochs of a preset, fewer on graphs so large that training would take hours.
 
-    Args:
-        epochs: The preset's number.
-        edges: Number of edges, both directions counted.
-        features: Number of feature values of all nodes; of sparse features, those that are not zero.
+    Edges are counted in both directions; of sparse features, the values that are not zero.
 
     >>> epoch_limit(1000, 10_000), epoch_limit(1000, 2_000_000, 5_000_000), epoch_limit(1000, 10**9)
     (1000, 138, 50)
@@ -396,10 +390,6 @@ def decide_model(settings: Settings, task: Task) -> tuple[str, Hint]:
     """``"auto"``, ``"kernel"`` or ``"network"``, and a line that says which and why.
 
     Without a model, an option that only networks read chooses ``"network"``.
-
-    Args:
-        settings: What was asked for.
-        task: What is predicted.
     """
     given = settings.for_networks
     if settings.model is None and given:
@@ -415,11 +405,3 @@ def decide_model(settings: Settings, task: Task) -> tuple[str, Hint]:
         return str(settings.model), Hint(f"model: {settings.model}")
     line = "model: auto (several candidates, weighted by validation and fitted again; {model} trains one network)"
     return "auto", Hint(line, model="network")
-
-
-def model_options(model: str, settings: Settings) -> dict[str, Any]:
-    """What an estimator is told about a model, besides the options of networks."""
-    if model != "auto":
-        return {"model": model}
-    options = {"effort": settings.effort or EFFORT, "n_jobs": settings.jobs}
-    return {"model": model, **options, "time_limit": settings.time_limit, "metric": settings.metric}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from demonet.ensemble import Progress as Candidate
+from demonet.ensemble import Progress
 from demonet.train.loop import Epoch
 
 
@@ -26,7 +26,7 @@ class RunProgress:
         """Called before training with the largest number of epochs; returns a callback for every epoch."""
         return nullcontext(lambda epoch: None)
 
-    def candidates(self, label: str) -> AbstractContextManager[Callable[[Candidate], None]]:
+    def candidates(self, label: str) -> AbstractContextManager[Callable[[Progress], None]]:
         """Called before the candidates of an ensemble are fitted; returns a callback for every one of them."""
         return nullcontext(lambda candidate: None)
 

@@ -132,11 +132,9 @@ def summarise(
     metrics: dict[str, Any],
     results: tuple[NDArray[Any], NDArray[Any]] | None = None,
 ) -> Run:
-    """Predictions, projection and degrees of the model that was trained on the first split.
+    """The run of the model that was trained on the first split: its predictions, their projection, and degrees.
 
-    Args:
-        plan, fitted, config, metrics: Of the run.
-        results: Outputs and embedding of all items, where they are known.
+    ``results`` are the outputs and the embedding of all items, where they are known.
     """
     inputs, split, seed = plan.inputs, plan.splits[0], plan.settings.seed
     part = parts_of(split, len(inputs.ids))
@@ -243,12 +241,9 @@ def first_items(outputs: NDArray[Any], part: NDArray[np.int8], most: int) -> NDA
 
 
 def edges_around(edge_index: torch.Tensor, items: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
-    """``[2, m]`` all edges of a small graph, each once and without loops; of a large one, those of some nodes.
+    """``[2, m]`` all edges of a small graph, each once and without loops.
 
-    Args:
-        edge_index: The edges.
-        items: Of a large graph: these nodes, their neighbours (of many, the first ones), and the edges between them.
-        num_nodes: The number of nodes.
+    Of a large one, those among these nodes and their neighbours (of many, the first ones).
     """
     edges = edge_index.sort(0).values.numpy()
     if edges.shape[1] > 2 * MAX_EDGES:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from demonet.data.read import ReadResult
 from demonet.distributed.store import write_store
 from demonet.errors import DemonetError, warn
 from demonet.options import Reading
@@ -35,8 +34,7 @@ def store_graph(
         raise DemonetError("exists already", file=out, hint="use a new folder")
     self_loops = reading.self_loops or "drop"
     inputs = read_inputs(str(edges), labels, features, replace(reading, self_loops=self_loops))
-    if inputs.direction is not None:
-        warn(inputs.direction)
-    read = ReadResult(inputs.data, inputs.directed, inputs.columns, inputs.labels, inputs.label_name)
-    write_store(out, read, inputs.name, parts=parts, partition=partition, self_loops=self_loops)
+    if inputs.undirected is not None:
+        warn(inputs.undirected)
+    write_store(out, inputs, inputs.name, parts=parts, partition=partition, self_loops=self_loops)
     return inputs

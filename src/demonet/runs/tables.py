@@ -90,13 +90,9 @@ class Column:
 def write_csv(path: Path, columns: Sequence[Column], excel: Decimal | None = None) -> None:
     """Write a CSV file: text is quoted as needed, numbers have 9 digits, which restore every float32.
 
-    Everything is quoted if a name has a carriage return, which Python before 3.13 does not quote.
-
-    Args:
-        path: The file.
-        columns: Its columns.
-        excel: The decimal mark of a spreadsheet, which opens such a file with a double click: it has a byte order mark,
-            and with a decimal comma, semicolons between columns.
+    Everything is quoted if a name has a carriage return, which Python before 3.13 does not quote. ``excel`` is the
+    decimal mark of a spreadsheet, which opens such a file with a double click: it has a byte order mark, and with a
+    decimal comma, semicolons between columns.
     """
     every, decimal = any("\r" in word for column in columns for word in (column.name, *column.words)), excel or "."
     with path.open("w", encoding="utf-8" if excel is None else "utf-8-sig", newline="") as out:
@@ -156,12 +152,9 @@ _WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".xlsx": write_excel}
 
 
 def check_table(path: Path, inputs: Iterable[str | Path | None] = (), *, also: Sequence[str] = ()) -> None:
-    """Fail early if a table cannot be written to a file: its suffix or its folder is wrong, or it is an input.
+    """Fail early if a table cannot be written: its suffix or its folder is wrong, or it is one of the inputs.
 
-    Args:
-        path: The file; a stream gets CSV.
-        inputs: Files that must not be replaced.
-        also: Suffixes besides those of tables.
+    ``also`` are suffixes besides those of tables; a stream gets CSV.
     """
     suffix = path.suffix.lower()
     if not is_stream(path) and suffix not in (*_WRITERS, *also):
