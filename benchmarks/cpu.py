@@ -13,10 +13,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tables import say
 
 from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
 from demonet_study.bench.measure import Row
@@ -68,10 +69,6 @@ PARTS: dict[str, tuple[Callable[[float, str], list[Row]], tuple[int, ...]]] = {
     "sizes": (sizes, (2,)),
     "sets": (sets, (1, 2)),
 }
-
-
-def say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

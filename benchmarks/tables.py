@@ -1,4 +1,4 @@
-"""What benchmarks share: CSV tables, and steps that take turns while they are timed."""
+"""What benchmarks share: CSV tables, their commands, and steps that take turns while they are timed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,23 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] 
 
 
 def take_turns(
-    steps: Mapping[str, Callable[[], object]], repeats: int, *, warm_up: int = 1, cpu_time: bool = False
+    steps: Mapping[str, Callable[[], object]], repeats: int, *, cpu_time: bool = False
 ) -> dict[str, list[float]]:
-    """Milliseconds of each step: round after round, so that changes of the machine's speed affect all of them alike."""
+    """Milliseconds of each step: round after round, so that changes of the machine's speed affect all of them alike.
+
+    The first round warms up.
+    """
     clock = time.process_time if cpu_time else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for turn in range(warm_up + repeats):
+    for turn in range(1 + repeats):
         for name, step in steps.items():
             start = clock()
             step()
-            if turn >= warm_up:
+            if turn:
                 times[name].append(1e3 * (clock() - start))
     return times
+
+
+def say(what: str) -> None:
+    """Progress, on the error stream."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
