@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,15 +19,22 @@ def read(path: Path) -> list[dict[str, Any]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), *, command: bool = False) -> None:
-    """Write a table with these columns, by default those of the last row; with ``command``, below the command."""
+def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Write a table with these columns, by default those of the last row."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        if command:
-            file.write(f"# python {' '.join(sys.argv)}\n")
         writer = csv.DictWriter(file, columns or list(rows[-1]), lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def command(folder: Path | None = None, **places: Path | None) -> str:
+    """The command of this process without options that say where files are; a ``folder`` by itself becomes FOLDER."""
+    hidden = {*(f"--{name}" for name in ("folder", *places)), *map(str, places.values())}
+    if folder is not None and "--folder" in sys.argv:
+        hidden.add(str(folder))
+    words = ["FOLDER" if word == str(folder) else word for word in sys.argv if word not in hidden]
+    return shlex.join(["python", *words])
 
 
 def take_turns(
