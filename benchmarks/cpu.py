@@ -19,7 +19,7 @@ from typing import Any
 
 from tables import say
 
-from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
+from demonet_study.bench import METHODS, GraphSpec, bench, bench_set
 from demonet_study.bench.measure import Row
 from demonet_study.experiments.rows import read_rows, write_rows
 
@@ -58,7 +58,7 @@ def sets(size: float, command: str) -> list[Row]:
     for name in SETS if size == 1 else SETS[:1]:
         # Of the largest, there is room for one at a time. On the others a sample is a few milliseconds: take many.
         options: dict[str, Any] = {"together": False} if name == "flickr" else {"repeats": 100}
-        rows += bench_sets([name], **options, command=command, on_step=say)
+        rows += bench_set(name, **options, command=command, on_step=say)
     return rows
 
 

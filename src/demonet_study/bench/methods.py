@@ -334,7 +334,7 @@ METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 OURS = [method.name for method in _ALL if method.kind == "ours" and method.prepared]
 
 
-def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built:
+def build_preset(name: str, preset: str, scheme: Scheme) -> Built:
     """A preset with one of the schemes, on the first training split of a data set: with dropout and L2, as trained."""
     # Imported here, because training imports a library for checkpoints that timing does not need.
     from demonet.train.presets import preset as find_preset
@@ -348,8 +348,8 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
         data = node_set(name, self_loops="keep")
     chosen = replace(chosen, model=replace(chosen.model, scheme=scheme))
     x = FeatureMap(chosen.features).fit_transform(data)
-    model = node_model(data, x, chosen, seed)
-    rows = paper_split(name, data.y, seed).train
+    model = node_model(data, x, chosen, seed=0)
+    rows = paper_split(name, data.y, seed=0).train
     inputs, y = (model.prepare(x, data.edge_index),), data.y[rows]
     loss = partial(model.loss, inputs[0], *LabelledBatch(inputs, rows, y).spread)
     return Built(model, inputs, y, rows, parameter_groups(model, chosen.train), loss=loss)
