@@ -293,10 +293,9 @@ def _modules(name: str, **settings: Any) -> Iterator[Method]:
 
 
 _ALL = (
-    *(
-        Method(name, "ours", "prepared layout", _ours(name, prepared=True), True)
-        for name in ("weight", "hash", "smooth")
-    ),
+    Method("weight", "ours", "prepared layout", _ours("weight", prepared=True), prepared=True),
+    Method("hash", "ours", "prepared layout", _ours("hash", prepared=True), prepared=True),
+    Method("smooth", "ours", "prepared layout", _ours("smooth", prepared=True), prepared=True),
     Method("weight-lean", "ours", "layout", _ours("weight", prepared=False)),
     *_shaped(""),
     Method("sage", "peer", "edge_index", _peer(_layer(SAGEConv))),
@@ -312,11 +311,12 @@ _ALL = (
     Method("module-csr", "module", "CSR, cached", _peer(_demo_conv(cached=True), csr, INSIDE)),
     Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, INSIDE)),
     *_modules("module-scale", **DEFAULTS),
-    *(
-        Method(
-            f"module-scale{drop}+head", "module", "layout, cached", _module(head=True, cached=True, **more, **DEFAULTS)
-        )
-        for drop, more in (("", {}), ("+drop", {"dropout": DROPOUT}))
+    Method("module-scale+head", "module", "layout, cached", _module(head=True, cached=True, **DEFAULTS)),
+    Method(
+        "module-scale+drop+head",
+        "module",
+        "layout, cached",
+        _module(head=True, cached=True, dropout=DROPOUT, **DEFAULTS),
     ),
     *_modules("module-weight", **PAPER),
     *(Method(name, "preset", "prepared layout", _preset(name)) for name in ("default", "strong", "paper", "authors")),
