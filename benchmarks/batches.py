@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from demonet import DEMOConv
 from demonet.data import load
 from demonet.data.splits import fractions
 from demonet.data.synthetic import flip_graph
@@ -74,8 +75,8 @@ WAYS = ("all nodes", "batches", "drawn, true degrees", "drawn, degrees of the sa
 class SampleDegrees(NeighbourSampler):
     """Takes the size of a sample for the degree."""
 
-    def _draw(self, rows: Tensor, aggr: str, generator: torch.Generator | None) -> tuple[Block, Tensor]:
-        block, read = super()._draw(rows, aggr, generator)
+    def _draw(self, rows: Tensor, conv: DEMOConv, generator: torch.Generator | None) -> tuple[Block, Tensor]:
+        block, read = super()._draw(rows, conv, generator)
         assert block.pointer is not None
         return replace(block, degree=block.pointer.diff()), read
 

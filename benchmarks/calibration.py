@@ -15,8 +15,6 @@ often it is right.
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +49,7 @@ BINS = 15
 COLUMNS = ("set", "split", "judged", "tested", "way", "method", "log_loss", "error", "accuracy", "ap", "command")
 
 
-def error(outputs: Array, y: Array) -> float:
+def calibration_error(outputs: Array, y: Array) -> float:
     """The expected calibration error."""
     sure, right = outputs.max(1), outputs.argmax(1) == y
     place = np.minimum((sure * BINS).astype(int), BINS - 1)
@@ -101,7 +99,10 @@ def measure(name: str, number: int, judged: Array, y: Array, average: Array, tes
     for way, outputs in ways.items():
         row = {"set": name, "split": number, "judged": len(y), "tested": len(tested), "way": way}
         row["method"] = chosen.method if way == "ensemble" else ""
-        scores = {"log_loss": item_losses("classify", outputs, tested).mean(), "error": error(outputs, tested)}
+        scores = {
+            "log_loss": item_losses("classify", outputs, tested).mean(),
+            "error": calibration_error(outputs, tested),
+        }
         scores["accuracy"] = (outputs.argmax(1) == tested).mean()
         if outputs.shape[1] == 2:
             rarer = int(np.bincount(y).argmin())
@@ -171,8 +172,7 @@ def main() -> None:
     made |= {"bank-300": sized(later.bank, 1000, 300), "bank-780": sized(later.bank, 2340, 780)}
     made["families-60"] = sized(lambda seed: small_graphs(400, seed, noise=0.3), 100, 60)
     made |= {name: public(name, options.folder) for name in ("cora", "citeseer")}
-    own = {"--out", str(options.out), "--work", str(options.work), "--folder", str(options.folder)}
-    command, rows = shlex.join(["python", *(part for part in sys.argv if part not in own)]), []
+    command, rows = tables.command(options.folder, out=options.out, work=options.work), []
     for name in options.sets or made:
         seeds = range(options.first, options.first + options.splits)
         for seed in [0, *seeds[:-1]] if name in ("cora", "citeseer") else seeds:

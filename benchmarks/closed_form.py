@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 import tables
 import torch
+from calibration import calibration_error
+from other_sets import neighbour_roles
 from torch_geometric.data import Data
 
 from demonet.closedform import KernelMachine
 from demonet.closedform.machine import log_loss
 from demonet.data import load
 from demonet.data.splits import Split
-from demonet.data.synthetic import flip_graph, power_law, role_graph, small_graphs
-from demonet.degree.count import count_degree
+from demonet.data.synthetic import flip_graph, role_graph, small_graphs
 from demonet.errors import DemonetWarning
 from demonet.methods import get
 from demonet_study.protocol import split_by
@@ -60,18 +61,6 @@ def topics(seed: int = 0, n: int = 1200, classes: int = 6, words: int = 600) -> 
     return data
 
 
-def neighbour_roles(seed: int = 0, n: int = 2000) -> Data:
-    """No attributes: five classes of unequal size by the mean log-degree of the neighbours, a fifth at random."""
-    rng = np.random.default_rng(seed)
-    graph = power_law(n, 3 * n, hub=100, seed=seed)
-    source, target = graph.edge_index.numpy()
-    degree = np.maximum(count_degree(graph.edge_index, n).numpy(), 1)
-    mean = np.bincount(target, np.log1p(degree[source]), minlength=n) / degree
-    y = np.searchsorted(np.quantile(mean, [0.5, 0.75, 0.88, 0.95]), mean)
-    graph.y = torch.from_numpy(np.where(rng.random(n) < 0.2, rng.integers(5, size=n), y))
-    return graph
-
-
 def _data(edges: np.ndarray, n: int, y: np.ndarray, x: np.ndarray) -> Data:
     edge_index = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1))
     return Data(x=torch.from_numpy(x).float(), edge_index=edge_index, y=torch.from_numpy(y), num_nodes=n)
@@ -82,7 +71,7 @@ GENERATED: dict[str, Callable[[], Any]] = {
     "generated heterophilous": lambda: block_model(1.0, 4.0, 0.35),
     "generated topics": topics,
     "generated roles": role_graph,
-    "generated neighbour roles": neighbour_roles,
+    "generated neighbour roles": lambda: neighbour_roles(0, n=2000, hub=100, noise=0.2),
     "generated flip": lambda: flip_graph(noise=0.0),
     "generated families": lambda: small_graphs(200, noise=0.3),
 }
@@ -100,12 +89,6 @@ def methods_for(data: Any, beside: str) -> list[str]:
     if data.x is None:
         return ["degree-svm", "structural-rf", "structural-lr"] + ["gin", "sage"] * networks
     return ["attribute-neighbour-lr"] + ["gcn", "sage"] * networks
-
-
-def calibration_error(p: np.ndarray, y: np.ndarray) -> float:
-    confidence, right = p.max(axis=1), p.argmax(axis=1) == y
-    bins = np.minimum((confidence * 15).astype(int), 14)
-    return sum(abs((confidence - right)[bins == b].sum()) for b in range(15)) / len(y)
 
 
 def kernels(data: Any, y: np.ndarray, split: Split) -> list[dict[str, Any]]:
@@ -154,8 +137,7 @@ def measure(name: str, split_seed: int, beside: str) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - start
         rows.append({"method": method, "accuracy": (predicted[test] == y[test]).mean(), "seconds": seconds})
     rows += kernels(data, y, split)
-    command = "python " + " ".join(sys.argv)
-    return [{"set": name, "split": split_seed, **row, "command": command} for row in rows]
+    return [{"set": name, "split": split_seed, **row, "command": tables.command()} for row in rows]
 
 
 def summary(rows: list[dict[str, Any]]) -> None:

@@ -13,12 +13,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from demonet_study.bench import METHODS, GraphSpec, bench, bench_sets
+from tables import say
+
+from demonet_study.bench import METHODS, GraphSpec, bench, bench_set
 from demonet_study.bench.measure import Row
 from demonet_study.experiments.rows import read_rows, write_rows
 
@@ -57,7 +58,7 @@ def sets(size: float, command: str) -> list[Row]:
     for name in SETS if size == 1 else SETS[:1]:
         # Of the largest, there is room for one at a time. On the others a sample is a few milliseconds: take many.
         options: dict[str, Any] = {"together": False} if name == "flickr" else {"repeats": 100}
-        rows += bench_sets([name], **options, command=command, on_step=say)
+        rows += bench_set(name, **options, command=command, on_step=say)
     return rows
 
 
@@ -68,10 +69,6 @@ PARTS: dict[str, tuple[Callable[[float, str], list[Row]], tuple[int, ...]]] = {
     "sizes": (sizes, (2,)),
     "sets": (sets, (1, 2)),
 }
-
-
-def say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

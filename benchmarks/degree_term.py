@@ -20,8 +20,6 @@ one for five epochs as well, in double precision; outputs that differ by more th
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -320,8 +318,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "degree_term.csv")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    own = [part for part in sys.argv[1:] if part not in (str(options.folder), "--out", str(options.out))]
-    command = shlex.join(["python", "benchmarks/degree_term.py", "FOLDER", *own])
+    command = tables.command(options.folder, out=options.out)
     for name in options.sets:
         recipe = RECIPES[name]
         for width in options.widths or recipe.widths:

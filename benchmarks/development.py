@@ -13,7 +13,6 @@ one CUDA graph: training step, evaluation, and the scores, which are read after 
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 import warnings
@@ -261,8 +260,7 @@ def main() -> None:
     file, columns = ("development_rivals.csv", RIVAL_COLUMNS) if options.rivals else ("development.csv", COLUMNS)
     path = options.out or Path(__file__).parent / "results" / file
     warnings.simplefilter("ignore")
-    own = [part for part in sys.argv[1:] if part not in (str(options.folder), "--out", str(options.out))]
-    command = shlex.join(["python", "benchmarks/development.py", "FOLDER", *own])
+    command = tables.command(options.folder, out=options.out)
     for name in options.sets:
         problem = load(options.folder, name)
         for number in range(options.first, options.first + options.splits):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def main() -> None:
                 gc.collect()
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
-            rows.append(measure(nodes, getattr(torch, name), device) | {"command": f"python {' '.join(sys.argv)}"})
+            rows.append(measure(nodes, getattr(torch, name), device) | {"command": tables.command(out=options.out)})
             print(rows[-1], flush=True)
             columns = ["nodes", "directed_edges", "dtype", "ms", "peak_mib", "sort_s", "loss", "command"]
             tables.write(options.out / "gpu_largest.csv", rows, columns)

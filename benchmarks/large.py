@@ -35,6 +35,7 @@ import development
 import numpy as np
 import pyarrow as pa
 import tables
+from other_sets import by_neighbours
 from pyarrow import parquet
 from scipy import sparse
 from torch_geometric.data import Data
@@ -47,16 +48,6 @@ PUBLIC = ("brazil", *development.SETS)
 PR_SET_CHILD_SUBREAPER = 36  # of the kernel
 NOISE = 0.3  # of the classes are drawn at random
 KEY = ("graph", "nodes", "edges", "columns", "labelled", "command")
-
-
-def classes(data: Data, seed: int) -> np.ndarray:
-    """Five equal classes by the mean log-degree of the neighbours, some of them at random."""
-    generator = np.random.default_rng(seed)
-    source, target = data.edge_index.numpy()
-    degree = np.maximum(count_degree(data.edge_index, data.num_nodes).numpy(), 1)
-    mean = np.bincount(target, np.log1p(degree[source]), minlength=data.num_nodes) / degree
-    chosen = np.searchsorted(np.quantile(mean, [0.2, 0.4, 0.6, 0.8]), mean)
-    return np.where(generator.random(len(mean)) < NOISE, generator.integers(5, size=len(mean)), chosen)
 
 
 def connected(edges: pa.Table, nodes: int) -> pa.Table:
@@ -76,7 +67,7 @@ def write_files(data: Data, columns: int, labelled: int, connect: bool, folder: 
     if connect:
         edges = connected(edges, data.num_nodes)
     parquet.write_table(edges, folder / "edges.parquet")
-    found = classes(data, 0)
+    found = by_neighbours(data, (0.2, 0.4, 0.6, 0.8), NOISE, seed=0)
     names = pa.DictionaryArray.from_arrays(pa.array(found), [f"class {c}" for c in range(5)])
     seen = np.flatnonzero(count_degree(data.edge_index, data.num_nodes).numpy() > 0)  # the others are in no edge
     known = np.sort(np.random.default_rng(2).choice(seen, min(labelled or len(seen), len(seen)), replace=False))

@@ -18,8 +18,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import shlex
-import sys
 import tempfile
 import time
 import warnings
@@ -292,8 +290,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     made: dict[str, Callable[[int], Growing]] = {each.__name__: each for each in (planted, roles, bank, mixed)}
     made |= {"usa-airports": airports, "cora": cora(options.folder)}
-    own = {"--out", str(options.out), "--work", str(options.work), "--folder", str(options.folder)}
-    command, rows = shlex.join(["python", *(part for part in sys.argv if part not in own)]), []
+    command, rows = tables.command(options.folder, out=options.out, work=options.work), []
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.sets or made:
             for seed in range(options.first, options.first + options.seeds):

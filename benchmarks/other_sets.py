@@ -1,13 +1,13 @@
 """Problems of other kinds than the paper's eleven sets: generated, or shipped with scikit-learn and NetworkX.
 
-``node_sets()`` and ``graph_sets()`` give generators by name, each from a seed to a ``Data`` or to a list of them, with
-classes in ``y``. ``split_of(name, data, seed)`` gives the split that suits a set. Use seeds from 7,000 on.
+``NODES`` and ``GRAPHS`` have a function for each set, from a seed to a ``Data`` or to a list of them, with classes in
+``y``. ``split_of(name, data, seed)`` gives the split that suits a set. Use seeds from 7,000 on.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -136,16 +136,20 @@ def clustering(seed: int, n: int = 1500) -> Data:
     return graph_data(np.array(graph.edges).T, y)
 
 
-def neighbour_roles(seed: int, n: int = 1500) -> Data:
-    """Five classes of unequal size by the mean log-degree of the neighbours; a tenth at random."""
-    rng = np.random.default_rng(seed)
-    graph = power_law(n, 3 * n, hub=80, seed=seed)
-    source, target = graph.edge_index.numpy()
+def neighbour_roles(seed: int, n: int = 1500, hub: int = 80, noise: float = 0.1) -> Data:
+    """Five classes of unequal size by the mean log-degree of the neighbours; some at random."""
+    graph = power_law(n, 3 * n, hub=hub, seed=seed)
+    graph.y = torch.from_numpy(by_neighbours(graph, (0.5, 0.75, 0.88, 0.95), noise, seed))
+    return graph
+
+
+def by_neighbours(graph: Data, quantiles: Sequence[float], noise: float, seed: int) -> np.ndarray:
+    """Classes by the mean log-degree of the neighbours, cut at these quantiles; a share ``noise`` at random."""
+    rng, n, (source, target) = np.random.default_rng(seed), graph.num_nodes, graph.edge_index.numpy()
     degree = np.maximum(np.bincount(target, minlength=n), 1)
     mean = np.bincount(target, np.log1p(degree[source]), minlength=n) / degree
-    y = np.searchsorted(np.quantile(mean, [0.5, 0.75, 0.88, 0.95]), mean)
-    graph.y = torch.from_numpy(np.where(rng.random(n) < 0.1, rng.integers(5, size=n), y))
-    return graph
+    y = np.searchsorted(np.quantile(mean, quantiles), mean)
+    return np.where(rng.random(n) < noise, rng.integers(len(quantiles) + 1, size=n), y)
 
 
 def noisy_roles(seed: int) -> Data:
@@ -280,16 +284,6 @@ GRAPHS: dict[str, Callable[[int], list[Data]]] = {
 }
 
 
-def node_sets() -> dict[str, Callable[[int], Data]]:
-    """Generators of node problems by name."""
-    return dict(NODES)
-
-
-def graph_sets() -> dict[str, Callable[[int], list[Data]]]:
-    """Generators of graph problems by name."""
-    return dict(GRAPHS)
-
-
 def split_of(name: str, data: Any, seed: int) -> Split:
     """Twenty labels a class for citations, 10/20/70 for the other attributed sets, thirds for the rest."""
     y = data.y if isinstance(data, Data) else torch.cat([graph.y for graph in data])
@@ -319,24 +313,3 @@ def graph_data(
     if x is not None:
         data.x = torch.from_numpy(x).float() if isinstance(x, np.ndarray) else x
     return data
-
-
-def main() -> None:
-    """Print the sets."""
-    for name, make in (NODES | GRAPHS).items():
-        data = make(FIRST_SEED)
-        graphs = [data] if isinstance(data, Data) else data
-        y = torch.cat([graph.y for graph in graphs])
-        nodes, edges = (sum(count) for count in zip(*((g.num_nodes, g.num_edges // 2) for g in graphs), strict=True))
-        columns = 0 if graphs[0].x is None else graphs[0].x.size(1)
-        same = ""
-        if isinstance(data, Data):
-            same = f"homophily {(y[data.edge_index[0]] == y[data.edge_index[1]]).float().mean():.2f}"
-        print(
-            f"{name:26s} {len(graphs):4d} graphs {nodes:6d} nodes {edges:6d} edges {columns:5d} columns "
-            f"classes {torch.bincount(y).tolist()} {same} {split_of(name, data, FIRST_SEED)}"
-        )
-
-
-if __name__ == "__main__":
-    main()

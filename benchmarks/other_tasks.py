@@ -8,8 +8,6 @@ and a method with R2 and RMSE, or the macro average precision. --folder has the 
 from __future__ import annotations
 
 import argparse
-import csv
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tables
 import torch
 import torch.nn.functional as F
 from development import load
@@ -195,7 +194,7 @@ def main() -> None:
         **{made.__name__: made for made in (prices, traffic, income, airports, interests, roles)},
         **{f"{name}-words": words(name, options.folder) for name in ("cora", "citeseer")},
     }
-    command, rows = f"python {' '.join(sys.argv)}", []
+    rows = []
     for name, made in sets.items():
         for seed in range(5000, 5000 + options.splits):
             data = made(seed)
@@ -212,12 +211,12 @@ def main() -> None:
                 wanted = ("r2", "rmse") if task == "regress" else ("average-precision",)
                 values = [METRICS[metric].functions[task](y[test], found, None) for metric in wanted]
                 told = [f"{value:.4f}" if abs(value) < 1000 else f"{value:.0f}" for value in values]
-                cells = [*told, ""] if task == "regress" else ["", "", *told]
-                seconds = f"{time.perf_counter() - start:.1f}"
-                rows.append([name, task, len(y), seed, called, *cells, seconds, command])
-                print(*rows[-1][:-1], flush=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
+                row = {"set": name, "task": task, "nodes": len(y), "split": seed, "method": called}
+                row |= dict(zip(("r2", "rmse") if task == "regress" else ("macro_ap",), told, strict=True))
+                rows.append(row | {"seconds": f"{time.perf_counter() - start:.1f}"})
+                print(*rows[-1].values(), flush=True)
+    command = tables.command(options.folder, out=options.out)
+    tables.write(options.out, [row | {"command": command} for row in rows], COLUMNS)
 
 
 if __name__ == "__main__":

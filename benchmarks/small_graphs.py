@@ -136,7 +136,7 @@ def main() -> None:
             rows.append(row)
             print("{:10} {:8} {:18} {:>8} ms an epoch  {:>6} x kept".format(*row.values()))
     if options.out is not None:
-        tables.write(options.out, rows, command=True)
+        tables.write(options.out, [row | {"command": tables.command(out=options.out)} for row in rows])
 
 
 if __name__ == "__main__":

@@ -75,9 +75,10 @@ def test_attacks_have_the_tests_that_are_named():
     assert missing == []
 
 
-def test_docstrings_become_markdown():
-    names = runpy.run_path(str(DOCS / "site" / "docstrings.py"))
-    (examples,) = doctest.DocTestFinder().find(names["to_markdown"], "to_markdown", module=False, globs=names)
+@pytest.mark.parametrize(("file", "name"), [("docstrings.py", "to_markdown"), ("formulas.py", "to_mathml")])
+def test_docstrings_become_markdown_and_formulas_mathml(file, name):
+    names = runpy.run_path(str(DOCS / "site" / file))
+    (examples,) = doctest.DocTestFinder().find(names[name], name, module=False, globs=names)
     assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=2)
 
 
@@ -113,12 +114,6 @@ def test_the_site_asks_for_nothing_and_has_its_formulas(site):
     assert {name: urls for name, urls in asked.items() if urls} == {}
     assert not any("arithmatex" in text for text in pages.values())
     assert pages["theory.html"].count("<math") >= 12
-
-
-def test_formulas_become_mathml():
-    names = runpy.run_path(str(DOCS / "site" / "formulas.py"))
-    (examples,) = doctest.DocTestFinder().find(names["to_mathml"], "to_mathml", module=False, globs=names)
-    assert doctest.DocTestRunner().run(examples) == doctest.TestResults(failed=0, attempted=2)
 
 
 @pytest.mark.browser

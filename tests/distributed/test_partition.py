@@ -9,7 +9,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.distributed.graphs import directed_graphs, random_graph
+from tests.distributed.graphs import random_graph
+from tests.reference.graphs import graphs
 
 from demonet.degree.count import count_degree
 from demonet.degree.layout import DegreeLayout
@@ -24,7 +25,7 @@ METIS = pytest.param(
 @st.composite
 def owned_graphs(draw):
     """A graph and any assignment of its nodes, so that some processes may have none."""
-    edge_index, n = draw(directed_graphs())
+    edge_index, n = draw(graphs(max_nodes=12))
     parts = draw(st.integers(1, 5))
     owner = draw(st.lists(st.integers(0, parts - 1), min_size=n, max_size=n))
     return edge_index, torch.tensor(owner), parts

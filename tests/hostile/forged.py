@@ -29,7 +29,7 @@ from safetensors import safe_open
 from scipy import sparse
 from tests.hostile.formats import outcome
 from tests.hostile.mutations import mutate
-from tests.hostile.sealed import Deadly, Killed, ledger_rows, write_ledger
+from tests.hostile.sealed import Deadly, Killed, compared, ledger_rows, write_ledger
 from tests.runs.files import fit, read_table, write_graphs, write_problem, write_tasks
 from torch import Tensor
 from torch_geometric.data import Data
@@ -45,14 +45,12 @@ from demonet.ensemble import Progress as Candidates
 from demonet.options import Reading
 from demonet.report.page import render
 from demonet.report.run import run_page
-from demonet.runs import RunProgress, Settings, compare, embed_run, fit_run, load_run, predict_run
-from demonet.runs.compare import Comparing, compare_run
+from demonet.runs import RunProgress, Settings, embed_run, fit_run, load_run, predict_run
 from demonet.runs.folder import RunFolder
 from demonet.runs.storing import store_graph
 from demonet.schema import values_of
 from demonet.sealed import _sealed
 from demonet.tensorfile import _ZEROS, _header_end, _with_checksum, write_tensors
-from demonet.workers import InProcess
 from demonet_study.ledger.job import Cell
 from demonet_study.ledger.parquet import write_parquet
 from demonet_study.ledger.schema import SEALED, digest_of, job_of, key, stamp_of
@@ -473,16 +471,11 @@ def _as_it_was(folder: str) -> Callable[[], None]:
 
 
 def _comparison() -> Iterator[Forgery]:
-    comparing = Comparing(methods=("majority",), splits=2)
-
-    def read() -> None:
-        engine = InProcess(compare.perform)
-        compare_run("edges.csv", "labels.csv", out="board", comparing=comparing, engine=lambda jobs: engine)
-
-    read()
+    board = Path("board")
+    compared(board)
     again = _as_it_was("board")
-    for path in (Path("board/compare.json"), Path("board/cells/majority-000.json")):
-        yield Forgery(path.name, sealed_file(path), again, read)
+    for path in (board / "compare.json", board / "cells" / "majority-000.json"):
+        yield Forgery(path.name, sealed_file(path), again, partial(compared, board))
 
 
 def _saved_data(folder: Path) -> Forgery:

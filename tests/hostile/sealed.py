@@ -161,18 +161,19 @@ def ledger_rows(path: Path) -> list[tuple[Any, ...]]:
         return ledger._finished()
 
 
+def compared(out: Path) -> dict[int, float]:
+    """The values of a comparison in this process, of which finished cells are read."""
+    engine = InProcess(compare.perform)
+    options = {"out": out, "comparing": Comparing(methods=("majority",), splits=2), "engine": lambda jobs: engine}
+    return compare_run("edges.csv", "labels.csv", **options).rows[0].values
+
+
 def _comparison(folder: Path) -> Iterator[Sealed]:
-    out, comparing = folder / "board", Comparing(methods=("majority",), splits=2)
-
-    def read() -> dict[int, float]:
-        engine = InProcess(compare.perform)
-        options = {"out": out, "comparing": comparing, "engine": lambda jobs: engine}
-        return compare_run("edges.csv", "labels.csv", **options).rows[0].values
-
-    expected = read()
+    out = folder / "board"
+    expected = compared(out)
 
     def check() -> None:
-        assert read() == expected, "a cell has another value"
+        assert compared(out) == expected, "a cell has another value"
 
     for path in (out / "compare.json", out / "cells" / "majority-000.json"):
         yield Sealed(path.name, path, path.read_bytes(), check, strict=False)

@@ -1,6 +1,7 @@
 """NodeDEMONet and GraphDEMONet against loops over nodes (Eq. 5-12), and in every form in which a graph comes."""
 
 from dataclasses import fields
+from functools import partial
 
 import pytest
 import torch
@@ -22,27 +23,19 @@ TASKS = DegreeTasks.exact(torch.tensor([0, 1, 2, 4]))  # degree 3 and all above 
 GRAPH = from_arcs(7, [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (3, 4), (5, 5), (2, 4)], undirected=True)
 
 
-def node_model(seed=0, **changes):
+def made(kind, seed=0, **changes):
+    """A small model; biases and the moments of norms are away from their trivial first values."""
     torch.manual_seed(seed)
-    model = NodeDEMONet(3, 4, TASKS, PAPER, **SMALL | changes).double()
-    randomise(model)
-    return model
-
-
-def graph_model(seed=0, **changes):
-    torch.manual_seed(seed)
-    model = GraphDEMONet(3, 4, TASKS, PAPER, **SMALL | changes).double()
-    randomise(model)
-    return model.eval()
-
-
-def randomise(model):
-    """Biases and the moments of norms away from their trivial first values."""
+    model = kind(3, 4, TASKS, PAPER, **SMALL | changes).double()
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         if name.endswith(("bias", "running_mean")):
             torch.nn.init.normal_(value.detach(), std=0.3)
         elif name.endswith("running_var"):
             torch.nn.init.uniform_(value, 0.5, 2.0)
+    return model.eval()
+
+
+node_model, graph_model = partial(made, NodeDEMONet), partial(made, GraphDEMONet)
 
 
 def assert_same(found, expected, tolerance=1e-10):
@@ -75,7 +68,7 @@ SHAPES = [
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=["paper", "authors", "refined", "mlp", "strong", "layer norm", "stem"])
 def test_a_node_model_is_its_equations(scheme, shape):
-    model = node_model(scheme=scheme, **shape).eval()
+    model = node_model(scheme=scheme, **shape)
     x = features(7, 3, 1).requires_grad_()
     expected = node_scores(model, x, GRAPH.edge_index)
     layout = DegreeLayout.from_edge_index(*GRAPH)
@@ -88,7 +81,7 @@ def test_a_node_model_is_its_equations(scheme, shape):
 
 @given(graphs(), seeds, st.booleans())
 def test_a_node_model_on_any_graph(graph, seed, weighted):
-    model = node_model(seed, scheme=SCHEMES[seed % len(SCHEMES)], **SHAPES[seed % len(SHAPES)]).eval()
+    model = node_model(seed, scheme=SCHEMES[seed % len(SCHEMES)], **SHAPES[seed % len(SHAPES)])
     x = features(graph.num_nodes, 3, seed)
     weight = features(graph.edge_index.size(1), 1, seed + 1)[:, 0].abs() if weighted else None
     layout = DegreeLayout.from_edge_index(*graph)
@@ -104,14 +97,14 @@ def test_a_node_model_on_any_graph(graph, seed, weighted):
 
 @pytest.mark.parametrize("make", [node_model, graph_model])
 def test_a_sparse_adjacency(make):
-    model, x, edge_index = make().eval(), features(7, 3, 1), torch.unique(GRAPH.edge_index, dim=1)
+    model, x, edge_index = make(), features(7, 3, 1), torch.unique(GRAPH.edge_index, dim=1)
     adj_t = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(edge_index.size(1)), (7, 7)).to_sparse_csr()
     for given_as in ((x, adj_t), (model.prepare(x, adj_t),)):
         assert_same(model(*given_as), model(x, edge_index))
 
 
 def test_embeddings_and_representations_are_the_levels():
-    model = node_model(refine=True).eval()
+    model = node_model(refine=True)
     x = features(7, 3, 1)
     expected = levels(model, x, GRAPH.edge_index)
     for given_as in ((x, GRAPH.edge_index), (x, DegreeLayout.from_edge_index(*GRAPH))):
@@ -121,7 +114,7 @@ def test_embeddings_and_representations_are_the_levels():
     prepared = model.prepare(x, GRAPH.edge_index)
     assert_same(model.representations(prepared)[0], x)
     assert_same(model.embed(prepared), expected[-1])
-    assert_same(node_model().eval().embed(x, GRAPH.edge_index), levels(node_model(), x, GRAPH.edge_index)[-1])
+    assert_same(node_model().embed(x, GRAPH.edge_index), levels(node_model(), x, GRAPH.edge_index)[-1])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -129,7 +122,7 @@ def test_embeddings_and_representations_are_the_levels():
     "shape", [{}, {"refine": True, "head": "degree"}, {"stem": True}], ids=["plain", "refined", "stem"]
 )
 def test_sparse_features_equal_dense_ones(scheme, shape):
-    model = node_model(scheme=scheme, **shape).eval()
+    model = node_model(scheme=scheme, **shape)
     x = features(7, 3, 1) * (features(7, 3, 2) > 0)
     for given_as in (GRAPH.edge_index, DegreeLayout.from_edge_index(*GRAPH)):
         assert_same(model(x.to_sparse_csr(), given_as), model(x, given_as))
@@ -197,7 +190,7 @@ def test_directed_tasks_go_through_both_forms(by):
 
 
 def test_entries_of_sparse_features_are_dropped_before_the_stem():
-    model = node_model(stem=True, input_dropout=0.5)
+    model = node_model(stem=True, input_dropout=0.5).train()
     x = torch.ones(7, 3).double().to_sparse_csr()
     seen = set()
     for _ in range(20):
@@ -216,7 +209,7 @@ def test_entries_of_sparse_features_are_dropped_before_the_stem():
 def test_a_model_with_a_stem_or_a_norm_has_the_loss_of_its_scores():
     """The fused losses are for plain convolutions."""
     for shape in ({"stem": True}, {"norm": "layer"}, {"norm": "batch", "stem": True}):
-        model = node_model(**shape).eval()
+        model = node_model(**shape)
         x, target, share = features(7, 3, 1), torch.arange(7) % 4, torch.full((7,), 1 / 7)
         expected = torch.nn.functional.cross_entropy(model(x, GRAPH.edge_index), target)
         assert_same(model.loss(model.prepare(x, GRAPH.edge_index), target, share), expected, 1e-6)

@@ -17,7 +17,7 @@ TRACED = drawn_by_seed(12, 20, 0), drawn_by_seed(700, 900, 1)  # on either side 
 @pytest.mark.parametrize(("number", "form"), [(0, "arcs"), (1, "prepared"), (2, "layout")], ids=SCHEMES[:3])
 def test_node_models_compile_in_one_graph(number, form):
     torch._dynamo.reset()
-    model = node_model(scheme=SCHEMES[number], **SHAPES[number]).eval()
+    model = node_model(scheme=SCHEMES[number], **SHAPES[number])
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     x = features(12, 3, 0)
     layout = DegreeLayout.from_edge_index(*TRACED[0])
@@ -47,7 +47,7 @@ def test_graph_models_compile_in_one_graph(pooling):
         assert_same(compiled(prepared), model(prepared))
 
 
-MODELS = [*(node_model(scheme=scheme, head="degree").eval() for scheme in SCHEMES), graph_model()]
+MODELS = [*(node_model(scheme=scheme, head="degree") for scheme in SCHEMES), graph_model()]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=[*SCHEMES, "graphs"])

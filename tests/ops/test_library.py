@@ -1,5 +1,7 @@
 """Every operator in torch.ops.demonet keeps the promises that compile and export rely on."""
 
+import math
+
 import pytest
 import torch
 from tests.reference.graphs import drawn_by_seed, features
@@ -13,36 +15,39 @@ BACK = [LAYOUT.back_pointer, LAYOUT.back_neighbours, LAYOUT.back_entry]
 OFFSETS, TASK = torch.tensor([0, 3, 3, 12]), torch.tensor([1, -1, 0])
 
 
-def x(rows=12, width=3, seed=0):
-    return features(rows, width, seed, torch.float32).requires_grad_()
-
-
-def edge_weights(seed=5):
-    return features(LAYOUT.num_edges, 1, seed, torch.float32)[:, 0].requires_grad_()
-
-
-def matrices():
-    return features(2 * 3, 5, 1, torch.float32).view(2, 3, 5).requires_grad_()
-
-
-GROUPS = LAYOUT.degrees.size(0)
 TENSORS = [LAYOUT.offsets, LAYOUT.pointer, LAYOUT.neighbours, LAYOUT.back_pointer, LAYOUT.back_neighbours]
 
 
+def leaf(*shape, seed):
+    return features(math.prod(shape), 1, seed, torch.float32).view(shape).requires_grad_()
+
+
+def x(width=3, seed=0):
+    return leaf(12, width, seed=seed)
+
+
+def edge_weights():
+    return leaf(LAYOUT.num_edges, seed=5)
+
+
+def matrices(count=2):
+    return leaf(count, 3, 5, seed=1)
+
+
 def stack():
-    return features(GROUPS * 3, 5, 1, torch.float32).view(GROUPS, 3, 5).requires_grad_()
+    return matrices(LAYOUT.degrees.size(0))
 
 
 def seed(width):
-    return features(3, width, 2, torch.float32).requires_grad_()
+    return leaf(3, width, seed=2)
 
 
 def bias(width):
-    return features(width, 1, 3, torch.float32)[:, 0].requires_grad_()
+    return leaf(width, seed=3)
 
 
-def given(width=7):
-    return (x(width=width, seed=6), x(width=width, seed=7).detach(), x().detach(), x(seed=4).detach())
+def given():
+    return x(7, seed=6), x(7, seed=7), x(), x(seed=4)
 
 
 KEY, FACTORS = torch.tensor([5, 2**31 + 7]), (features(12 * 7, 1, 9, torch.float32)[:, 0] > 0) * 2.0

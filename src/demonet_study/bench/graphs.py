@@ -47,12 +47,11 @@ class Graph:
 class GraphSpec:
     """The specification of a graph."""
 
-    # "uniform", distinct edges drawn uniformly (as in the paper's running-time figure, with 2n edges); "pairs", the
-    # same with repeated edges, made on the device, for large graphs; "power-law", with a hub; "degrees", with exactly
-    # distinct different degrees; or the name of a data set.
+    # "uniform", distinct edges drawn uniformly (as in the paper's running-time figure); "pairs", the same with repeated
+    # edges, made on the device, for large graphs; "power-law", with a hub; "degrees", with exactly distinct different
+    # degrees; or the name of a data set. All but data sets have two undirected edges for each node.
     kind: str = "uniform"
     nodes: int = 0
-    edges: int = 0  # number of undirected edges; 2n by default
     hub: int = 0  # degree of the hub of a power law; n / 10 by default
     distinct: int = 0
     seed: int = 0  # seed of edges, features and labels
@@ -72,7 +71,7 @@ class GraphSpec:
             raise DemonetError(f"a {self.kind} graph of {self.nodes} nodes", hint="at least 2")
         device = torch.device(device)
         generator = torch.Generator(device).manual_seed(self.seed)
-        edges = self.edges or 2 * self.nodes
+        edges = 2 * self.nodes
         if self.kind == "uniform":
             edge_index = synthetic.uniform_random(self.nodes, edges, self.seed).edge_index
         elif self.kind == "power-law":

@@ -1,4 +1,4 @@
-"""Time methods on a graph (:func:`bench`), or presets on data sets of the paper (:func:`bench_sets`)."""
+"""Time methods on a graph (:func:`bench`), or presets on a data set of the paper (:func:`bench_set`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import torch
 from torch import Tensor
 
 from demonet.degree.count import count_degree
-from demonet.nn.conv import Scheme
 from demonet_study.bench.floor import copy_bandwidth, floor_bytes
 from demonet_study.bench.graphs import WIDTH, Graph, GraphSpec, node_set
 from demonet_study.bench.methods import Method, build, build_preset, find
@@ -176,35 +176,23 @@ def bench(
     return rows
 
 
-def bench_sets(
-    names: Sequence[str],
-    presets: Sequence[str] = ("paper", "authors", "default"),
-    schemes: Sequence[Scheme] = ("weight", "hash", "smooth"),
-    *,
-    apart: bool = True,
-    command: str | None = None,
-    on_step: Callable[[str], None] = lambda what: None,
-    **options: Any,
+def bench_set(
+    name: str, *, command: str | None = None, on_step: Callable[[str], None] = lambda what: None, **options: Any
 ) -> list[Row]:
-    """Time an epoch of each preset with each scheme on sets of the paper, on the CPU.
+    """Time an epoch of each preset with each scheme on a data set, each in a process of its own on the CPU.
 
     The arguments are those of :func:`bench`; a row's method reads ``"paper, hash"``.
     """
-    rows = []
-    for name in names:
-        data = node_set(name)
-        size = _size(name, count_degree(data.edge_index, data.num_nodes), data.edge_index.size(1))
-        plan = [(preset, scheme) for preset in presets for scheme in schemes]
-        entries = []
-        for preset, scheme in plan:
-            order = {"name": name, "preset": preset, "scheme": scheme}
-            build_one = partial(build_preset, name, preset, scheme)
-            entries.append(Entry(f"{name}: {preset}, {scheme}", build_one, order=order if apart else None))
-        run(entries, torch.device("cpu"), on_step=on_step, **options)
-        shared = size | {"precision": "float32", **_NO_FLOORS} | machine(torch.device("cpu"), command)
-        for entry, (preset, scheme) in zip(entries, plan, strict=True):
-            rows.append(Row(**shared, **entry.found(), method=f"{preset}, {scheme}"))
-    return rows
+    data, cpu, entries = node_set(name), torch.device("cpu"), []
+    plan = list(product(("paper", "authors", "default"), ("weight", "hash", "smooth")))
+    for preset, scheme in plan:
+        order = {"name": name, "preset": preset, "scheme": scheme}
+        entries.append(Entry(f"{name}: {preset}, {scheme}", partial(build_preset, **order), order=order))
+    run(entries, cpu, on_step=on_step, **options)
+    shared = _size(name, count_degree(data.edge_index, data.num_nodes), data.edge_index.size(1)) | _NO_FLOORS
+    shared |= {"precision": "float32"} | machine(cpu, command)
+    every = zip(entries, plan, strict=True)
+    return [Row(**shared, **entry.found(), method=f"{preset}, {scheme}") for entry, (preset, scheme) in every]
 
 
 def _size(name: str, degree: Tensor, arcs: int) -> dict[str, Any]:

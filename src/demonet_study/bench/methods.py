@@ -17,7 +17,7 @@ activation, a second linear map, activation and dropout after every convolution.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -269,35 +269,48 @@ def _ours(scheme: Scheme, *, prepared: bool) -> Build:
     return make
 
 
+def _shaped(after: str) -> Iterator[Method]:
+    """The others that are also timed with dropout, or in the shape of the preset ``default``."""
+    for name, form, layer, make in (
+        ("mlp", "features", _layer(nn.Linear), lambda graph, dtype: ()),
+        ("gcn", "edge_index", _layer(GCNConv), edge_index),  # it computes the normalisation in every call
+        ("gcn-csr", "CSR, normalised", _layer(GCNConv, normalize=False), normalised_csr),
+        ("sage-csr", "CSR", _layer(SAGEConv), csr),
+        ("gin-csr", "CSR", _gin, csr),
+        # The most similar one: a map of the node and one of the sum of its neighbours, without degrees.
+        ("graphconv", "sorted EdgeIndex", _layer(GraphConv), sorted_edges),
+    ):
+        yield Method(name + after, "no messages" if name == "mlp" else "peer", form, _peer(layer, make, after))
+
+
+def _modules(name: str, **settings: Any) -> Iterator[Method]:
+    """A user's module with some settings of the layer."""
+    yield Method(name, "module", "layout, cached", _module(cached=True, **settings))
+    yield Method(f"{name}+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **settings))
+    edges = _peer(_demo_conv(cached=True, **settings), edge_index, INSIDE)
+    yield Method(f"{name}-edges", "module", "edge_index, cached", edges)
+    yield Method(f"{name}-plain", "module", "edge_index", _peer(_demo_conv(**settings), edge_index, INSIDE))
+
+
 _ALL = (
     Method("weight", "ours", "prepared layout", _ours("weight", prepared=True), prepared=True),
     Method("hash", "ours", "prepared layout", _ours("hash", prepared=True), prepared=True),
     Method("smooth", "ours", "prepared layout", _ours("smooth", prepared=True), prepared=True),
     Method("weight-lean", "ours", "layout", _ours("weight", prepared=False)),
-    Method("mlp", "no messages", "features", _peer(_layer(nn.Linear), lambda graph, dtype: ())),
-    Method("gcn", "peer", "edge_index", _peer(_layer(GCNConv))),  # it computes the normalisation in every call
-    Method("gcn-csr", "peer", "CSR, normalised", _peer(_layer(GCNConv, normalize=False), normalised_csr)),
+    *_shaped(""),
     Method("sage", "peer", "edge_index", _peer(_layer(SAGEConv))),
-    Method("sage-csr", "peer", "CSR", _peer(_layer(SAGEConv), csr)),
     Method("gin", "peer", "edge_index", _peer(_gin)),
-    Method("gin-csr", "peer", "CSR", _peer(_gin, csr)),
-    # The most similar one: a map of the node and one of the sum of its neighbours, without degrees.
-    Method("graphconv", "peer", "sorted EdgeIndex", _peer(_layer(GraphConv), sorted_edges)),
     Method("gat", "peer", "edge_index", _peer(_layer(GATConv))),
     Method("gat-8", "peer", "edge_index", _peer(lambda width, _: GATConv(width, WIDTH // HEADS, heads=HEADS))),
     Method("pna", "peer", "sorted EdgeIndex", _peer(_pna, sorted_edges)),
     # PyTorch Geometric's degree-specific layer: a matrix for each degree up to 10.
     Method("mfconv", "peer", "edge_index", _peer(_layer(MFConv))),
     Method("dgl", "peer", "DGL graph", _peer(_dgl_conv, dgl_graph)),
-    Method("module", "module", "layout, cached", _module(cached=True)),
+    *_modules("module"),
     Method("module-once", "module", "layout", _module()),
-    Method("module+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT)),
     Method("module-csr", "module", "CSR, cached", _peer(_demo_conv(cached=True), csr, INSIDE)),
-    Method("module-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True), edge_index, INSIDE)),
     Method("module-sorted", "module", "sorted EdgeIndex", _peer(_demo_conv(), sorted_edges, INSIDE)),
-    Method("module-plain", "module", "edge_index", _peer(_demo_conv(), edge_index, INSIDE)),
-    Method("module-scale", "module", "layout, cached", _module(cached=True, **DEFAULTS)),
-    Method("module-scale+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **DEFAULTS)),
+    *_modules("module-scale", **DEFAULTS),
     Method("module-scale+head", "module", "layout, cached", _module(head=True, cached=True, **DEFAULTS)),
     Method(
         "module-scale+drop+head",
@@ -305,36 +318,17 @@ _ALL = (
         "layout, cached",
         _module(head=True, cached=True, dropout=DROPOUT, **DEFAULTS),
     ),
-    Method(
-        "module-scale-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True, **DEFAULTS), after=INSIDE)
-    ),
-    Method("module-scale-plain", "module", "edge_index", _peer(_demo_conv(**DEFAULTS), after=INSIDE)),
-    Method("module-weight", "module", "layout, cached", _module(cached=True, **PAPER)),
-    Method("module-weight+drop", "module", "layout, cached", _module(cached=True, dropout=DROPOUT, **PAPER)),
-    Method(
-        "module-weight-edges", "module", "edge_index, cached", _peer(_demo_conv(cached=True, **PAPER), after=INSIDE)
-    ),
-    Method("module-weight-plain", "module", "edge_index", _peer(_demo_conv(**PAPER), after=INSIDE)),
+    *_modules("module-weight", **PAPER),
     *(Method(name, "preset", "prepared layout", _preset(name)) for name in ("default", "strong", "paper", "authors")),
     Method("paper-hash", "preset", "prepared layout", _preset("paper", scheme="hash")),
-    *(
-        Method(name + after, "no messages" if name == "mlp" else "peer", form, _peer(layer, make, after))
-        for name, form, layer, make in (
-            ("mlp", "features", _layer(nn.Linear), lambda graph, dtype: ()),
-            ("gcn", "edge_index", _layer(GCNConv), edge_index),
-            ("gcn-csr", "CSR, normalised", _layer(GCNConv, normalize=False), normalised_csr),
-            ("sage-csr", "CSR", _layer(SAGEConv), csr),
-            ("gin-csr", "CSR", _gin, csr),
-            ("graphconv", "sorted EdgeIndex", _layer(GraphConv), sorted_edges),
-        )
-        for after in ("+drop", "+norm")
-    ),
+    *_shaped("+drop"),
+    *_shaped("+norm"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 OURS = [method.name for method in _ALL if method.kind == "ours" and method.prepared]
 
 
-def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built:
+def build_preset(name: str, preset: str, scheme: Scheme) -> Built:
     """A preset with one of the schemes, on the first training split of a data set: with dropout and L2, as trained."""
     # Imported here, because training imports a library for checkpoints that timing does not need.
     from demonet.train.presets import preset as find_preset
@@ -348,8 +342,8 @@ def build_preset(name: str, preset: str, scheme: Scheme, seed: int = 0) -> Built
         data = node_set(name, self_loops="keep")
     chosen = replace(chosen, model=replace(chosen.model, scheme=scheme))
     x = FeatureMap(chosen.features).fit_transform(data)
-    model = node_model(data, x, chosen, seed)
-    rows = paper_split(name, data.y, seed).train
+    model = node_model(data, x, chosen, seed=0)
+    rows = paper_split(name, data.y, seed=0).train
     inputs, y = (model.prepare(x, data.edge_index),), data.y[rows]
     loss = partial(model.loss, inputs[0], *LabelledBatch(inputs, rows, y).spread)
     return Built(model, inputs, y, rows, parameter_groups(model, chosen.train), loss=loss)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
 
@@ -230,14 +230,11 @@ def _take_turns(samplers: Sequence[tuple[Entry, Callable[[], float]]]) -> None:
                 entry.error, entry.samples = one_line(error), []
 
 
-def quartiles(samples: Iterable[float]) -> tuple[float, float, float]:
+def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
     """First quartile, median, third quartile; NaN without samples.
 
     >>> quartiles([4.0, 1.0, 3.0, 2.0, 5.0])
     (2.0, 3.0, 4.0)
     """
-    values = sorted(samples)
-    if len(values) < 2:
-        return (values[0],) * 3 if values else (math.nan,) * 3
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    low, median, high = np.quantile(samples or [math.nan], (0.25, 0.5, 0.75)).tolist()
     return low, median, high

@@ -30,7 +30,7 @@ from demonet.data.synthetic import flip_graph
 from demonet.ensemble.auto import Auto
 from demonet.errors import DemonetError, DemonetWarning
 from demonet.methods.base import Items, Method, labels
-from demonet.methods.closed_form import ARMS, Kernel
+from demonet.methods.closed_form import Kernel
 from demonet.methods.demonet import DemoNet
 from demonet.runs.measure import Meter
 from demonet.train.presets import Family
@@ -138,8 +138,6 @@ def _beside(done: Method, y: Tensor, split: Split, chosen: Options) -> dict[str,
     found = {"validation": validation, "epochs": epochs, "split": split.hash, "chosen": chosen}
     return {name: value for name, value in found.items() if value not in (None, {})}
 
-
-__all__ = ["ARMS", "AUTO", "GENERATED", "KERNEL", "both_rules", "rule_method"]
 
 AUTO, KERNEL = Auto.name, Kernel.name
 

@@ -43,7 +43,7 @@ def spec_of(dataset: str, seed: int) -> GraphSpec:
     """The specification of a graph by its name.
 
     >>> spec_of("uniform-1000", 3)
-    GraphSpec(kind='uniform', nodes=1000, edges=0, hub=0, distinct=0, seed=3)
+    GraphSpec(kind='uniform', nodes=1000, hub=0, distinct=0, seed=3)
     """
     kind, _, nodes = dataset.rpartition("-")
     if kind not in ("uniform", "power-law") or not nodes.isdigit():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 from scipy.spatial.distance import pdist, squareform
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
@@ -227,6 +227,4 @@ def huffman(counts: NDArray[np.int64]) -> float:
 
 def divergence(V: Float, product: Float) -> float:
     """Generalised Kullback-Leibler divergence in bits."""
-    product = np.maximum(product, 1e-9)
-    some = V > 0
-    return float((V[some] * np.log2(V[some] / product[some])).sum() + (product - V).sum() / np.log(2))
+    return float(special.kl_div(V, np.maximum(product, 1e-9)).sum() / np.log(2))

@@ -17,10 +17,11 @@ from typing import Literal, NamedTuple
 
 from demonet import methods
 from demonet.data.catalog import find
+from demonet.methods.closed_form import ARMS
 from demonet.report.page import Section, Table, Text
 from demonet.report.table_cells import Cell, Column
 from demonet.runs.statistics import Difference, paired
-from demonet_study.experiments.accuracy import ARMS, GENERATED, KERNEL, family_in_catalog
+from demonet_study.experiments.accuracy import GENERATED, KERNEL, family_in_catalog
 from demonet_study.experiments.statistics import Comparison, ratio_of, with_holm
 from demonet_study.protocol import FRESH
 from demonet_study.report.grid import NOT_YET, ResultRow, cross, difference_cell, p_text

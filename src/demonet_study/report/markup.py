@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from demonet.escape import visible
-from demonet.report.table_cells import MARKS
+from demonet.report.table_cells import Column, Shown, show_column
 from demonet_study.experiments.accuracy import AUTO
-from demonet_study.report.grid import NOT_YET, Grid, Layout, ResultRow, grids, verdict, why_empty
+from demonet_study.report.grid import NOT_YET, Grid, Layout, Line, ResultRow, beside, grids, why_empty
 from demonet_study.report.names import set_name, slug
 from demonet_study.report.standing import REFIT, STRICT, standings
 
@@ -50,12 +50,10 @@ def markdown(layout: Layout, rows: Sequence[ResultRow], title: str) -> str:
 
 def _markdown_lines(grid: Grid) -> list[str]:
     lines = [_row([grid.layout.head, *map(escape_markdown, grid.columns)]), "|---" + "|--:" * len(grid.columns) + "|"]
-    best = _best(grid)
+    cells = _cells(grid, _bold_markdown)
     for group, members in grid.groups.items():
         lines.append(_row([f"*{escape_markdown(group)}*", *[""] * len(grid.columns)]))
-        for line in members:
-            cells = [_cell(row, grid, best[i], _bold_markdown) for i, row in enumerate(line.rows)]
-            lines.append(_row([escape_markdown(line.name), *cells]))
+        lines += [_row([escape_markdown(line.name), *cells[line]]) for line in members]
     return lines
 
 
@@ -67,7 +65,7 @@ def latex(part: str, layout: Layout, rows: Sequence[ResultRow], title: str) -> s
 
 
 def _latex_table(part: str, grid: Grid, title: str) -> str:
-    best = _best(grid)
+    cells = _cells(grid, _bold_latex)
     lines = [
         r"\begin{table}",
         r"\centering\small",
@@ -79,9 +77,7 @@ def _latex_table(part: str, grid: Grid, title: str) -> str:
     ]
     for group, members in grid.groups.items():
         lines += [r"\midrule", rf"\multicolumn{{{1 + len(grid.columns)}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
-        for line in members:
-            cells = [_cell(row, grid, best[i], _bold_latex) for i, row in enumerate(line.rows)]
-            lines.append(" & ".join([escape_latex(line.name), *cells]) + r" \\")
+        lines += [" & ".join([escape_latex(line.name), *cells[line]]) + r" \\" for line in members]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -138,23 +134,33 @@ def escape_markdown(words: str) -> str:
     return "".join(_MARKDOWN.get(character, character) for character in visible(words))
 
 
-def _cell(row: ResultRow | None, grid: Grid, best: str, style: Callable[[str, bool], str]) -> str:
+def _cells(grid: Grid, style: Callable[[str, bool], str]) -> dict[Line, list[str]]:
+    """The cells of each line; marks and the best of a column are those of the page."""
+    rule = Column("", grid.layout.digits, grid.layout.best)
+    columns = zip(*(line.rows for line in grid.lines), strict=True)
+    shown = zip(*(show_column(rule, [beside(row) for row in column]) for column in columns), strict=True)
+    return {
+        line: [_cell(*one, grid.layout, style) for one in zip(line.rows, cells, strict=True)]
+        for line, cells in zip(grid.lines, shown, strict=True)
+    }
+
+
+def _cell(row: ResultRow | None, shown: Shown, layout: Layout, style: Callable[[str, bool], str]) -> str:
     """A number with its deviation, the printed number, the mark, and the number of runs if some are missing."""
     if row is None:
         return style("–", False)
-    words, digits = grid.layout.words or {}, grid.layout.digits
+    words, digits = layout.words or {}, layout.digits
     number = words.get(row.mean, _mean(row, digits)) or why_empty(row)
     if not math.isnan(row.std):
         number += f" ± {row.std:.{digits}f}"
     after = ""
     if not math.isnan(row.paper):
         after = f" ({words.get(row.paper, f'{row.paper:.{digits}f}')})"
-    if found := verdict(row):
-        after += f" {MARKS[found]}"
+    if shown.mark:
+        after += f" {shown.mark}"
     if 0 < row.runs < row.wanted:
         after += f", {row.runs} of {row.wanted} runs"
-    wins = row.whole and _mean(row, digits) == best
-    return style(number, wins) + style(after, False)
+    return style(number, shown.best) + style(after, False)
 
 
 def _bold_markdown(words: str, best: bool) -> str:
@@ -163,16 +169,6 @@ def _bold_markdown(words: str, best: bool) -> str:
 
 def _bold_latex(words: str, best: bool) -> str:
     return rf"\textbf{{{escape_latex(words)}}}" if best else escape_latex(words)
-
-
-def _best(grid: Grid) -> list[str]:
-    """The best mean of each column as text. Ties after rounding are all best; rows that lack runs do not count."""
-    winners = []
-    for column in range(len(grid.columns)):
-        means = [row.mean for line in grid.lines if (row := line.rows[column]) and row.whole]
-        chosen = (max if grid.layout.best == "max" else min)(means, default=math.nan)
-        winners.append("none" if grid.layout.best is None or math.isnan(chosen) else f"{chosen:.{grid.layout.digits}f}")
-    return winners
 
 
 def _mean(row: ResultRow, digits: int) -> str:

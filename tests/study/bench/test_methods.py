@@ -75,7 +75,7 @@ def test_a_captured_epoch_is_the_epoch(name):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_graph_is_undirected_and_has_features_and_labels(kind):
-    graph = GraphSpec(kind, nodes=200, edges=400, distinct=10).make()
+    graph = GraphSpec(kind, nodes=200, distinct=10).make()
     assert (graph.num_nodes, graph.num_arcs, graph.num_classes) == (200, 800, CLASSES)
     assert graph.x.shape == (200, WIDTH)
     assert torch.equal(graph.degree, torch.bincount(graph.edge_index[1], minlength=200))

@@ -1,6 +1,8 @@
 """Tables of the bench: ratios, slopes, failures, and the page that shows what the files say."""
 
+import importlib
 import math
+import pkgutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from benchmarks.page import FIGURES, PAGES, degree_term, fill, tuned
 
 from demonet.report.page import Figure, render
 from demonet_study.bench.measure import Row, slope
-from demonet_study.bench.methods import METHODS
+from demonet_study.bench.methods import METHODS, find
 from demonet_study.experiments.rows import read_rows
 from demonet_study.report.bench import MOST, bench_page, running_time
 
@@ -23,6 +25,16 @@ ROW = Row(
     **{"versions": "torch 2", "command": "bench"},
 )
 GCN = replace(ROW, method="gcn", ms=20.0, memory_mib=NAN, floor_ms=NAN, step_floor_ms=NAN)
+
+
+def test_the_gpu_script_names_what_there_is(monkeypatch):
+    """A method of a graph and a module were named that were gone, which showed on a GPU alone."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    for part in importlib.import_module("benchmarks.gpu").PARTS.values():
+        for spec, names, options in part(1e-3):
+            assert spec.nodes >= 10
+            assert find(names)
+            assert all(callable(pkgutil.resolve_name(name)) for name in options.get("instead", ()))
 
 
 def test_a_size_that_failed_is_left_out_of_the_slope():

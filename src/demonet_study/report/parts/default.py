@@ -10,12 +10,13 @@ from typing import Any
 
 from demonet import methods
 from demonet.data.catalog import find
+from demonet.methods.closed_form import ARMS
 from demonet.report.page import Section, Table, Text
 from demonet.report.table_cells import Beside, Column
 from demonet.report.table_cells import Cell as TableCell
 from demonet.sealed import canonical
 from demonet.train.presets import Family
-from demonet_study.experiments.accuracy import ARMS, AUTO, GENERATED, KERNEL, family_in_catalog
+from demonet_study.experiments.accuracy import AUTO, GENERATED, KERNEL, family_in_catalog
 from demonet_study.ledger.job import Cell, Result
 from demonet_study.protocol import FRESH
 from demonet_study.report.grid import NOT_YET, Layout, beside, p_text
