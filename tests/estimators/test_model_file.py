@@ -215,6 +215,16 @@ def test_hostile_sizes_are_not_allocated(model, tmp_path, name, value):
         Fitted.load(tmp_path / "huge.safetensors", "DEMONetClassifier", "nodes")
 
 
+def test_a_kernel_machine_has_an_output_for_each_class(tmp_path):
+    data, path = roles(), tmp_path / "kernel.safetensors"
+    DEMONetClassifier(graph=data, model="kernel").fit(data.node_ids, data.y.numpy()).save(path)
+    tensors, facts, _ = read_tensors(path, FORMAT)
+    facts["model"]["outputs"] = 2**40
+    write_tensors(path, FORMAT, tensors, facts)
+    with pytest.raises(DemonetError, match=r"kernel\.safetensors: .*1099511627776 outputs"):
+        Fitted.load(path, "DEMONetClassifier", "nodes")
+
+
 @pytest.mark.parametrize("task", ["classes", "labels"])
 def test_a_decision_in_a_file_fits_and_decides(task, tmp_path):
     """Without one, the most probable class is predicted, or each label from 0.5 on."""

@@ -185,6 +185,9 @@ class Fitted:
         classes, objective = classes_from_state(facts["classes"]), objective_from_state(facts["objective"])
         if (classes is None) != (objective.task == "regress"):
             raise DemonetError(f"classes do not match the task {objective.task!r}")
+        outputs = facts["model"].get("outputs") or objective.outputs
+        if classes is not None and outputs not in (0, len(classes)):
+            raise DemonetError(f"{outputs} outputs for {len(classes)} classes")
         if len(objective.decision) not in (0, 0 if classes is None else len(classes)):
             raise DemonetError(f"a decision of {len(objective.decision)} numbers")
         columns = None if facts["columns"] is None else Columns.from_state(facts["columns"])
