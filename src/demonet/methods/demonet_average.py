@@ -78,8 +78,8 @@ class NetworkAverage(Model):
     """Networks of a preset with several seeds, averaged.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
-    point is too often luck. A refit trains for as many epochs, and has the mean weights of the last of them. Where many
-    items are labelled, networks of five and twelve layers are tried, too.
+    point is too often luck. A refit has the mean weights over the epochs around that one. Where many items are
+    labelled, networks of five and twelve layers are tried, too.
     """
 
     name = "network"

@@ -19,7 +19,7 @@ from demonet.train.config import TrainConfig
 from demonet.train.problem import Problem
 from demonet.train.steps import Steps
 
-LAST = 10  # epochs whose weights are averaged where validation does not choose one, of a quarter of all at most
+AROUND = 10  # epochs around a given one whose weights are averaged, a quarter of those before it at most
 
 
 class Epoch(NamedTuple):
@@ -157,9 +157,9 @@ def fit_together(
 
     With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
     lowest, or that of their metrics best (of a single curve the best point is too often luck), and training stops after
-    ``patience`` epochs without a better mean. Otherwise they are trained for all epochs, and the validation part is not
-    looked at; the weights are then the mean of those after each of the last epochs, as nothing tells whether a single
-    epoch has spoiled them.
+    ``patience`` epochs without a better mean. Otherwise they are trained for all epochs and a few more, and the
+    validation part is not looked at; the weights are then the mean over the epochs around the last one, as nothing
+    tells whether a single epoch has spoiled them.
 
     Args:
         models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
@@ -174,17 +174,18 @@ def fit_together(
     pairs = list(zip(models, problems, strict=True))
     every = [Steps(model, config, problem.validation.y.device, problem.objective) for model, problem in pairs]
     sign = -1.0 if problems[0].objective.larger_is_better else 1.0
+    around = 0 if choose else min(AROUND, config.epochs // 4)
     lowest, best, kept = (math.inf, math.inf), 0, [copy.deepcopy(model.state_dict()) for model in models]
     with torch.random.fork_rng(every[0].generators):
         torch.manual_seed(config.seed)
-        for number in range(config.epochs):
+        for number in range(config.epochs + around // 2):
             if number and time.monotonic() >= deadline:
                 break
             for i, (steps, problem) in enumerate(zip(every, problems, strict=True)):
                 _train_epoch(steps, problem, replace(config, seed=config.seed + i), number)
             if not choose:
-                best = number + 1
-                _take(kept, models, 1 / max(1, best - config.epochs + min(LAST, config.epochs // 4)))
+                best = min(number + 1, config.epochs)
+                _take(kept, models, 1 / max(1, number + 1 - config.epochs + (around + 1) // 2))
                 continue
             found = [steps.evaluate(problem.validation) for steps, problem in zip(every, problems, strict=True)]
             loss, metric = (math.fsum(values) for values in zip(*found, strict=True))
