@@ -319,10 +319,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run():
 
 @pytest.mark.parametrize("kind", ["nodes", "graphs"])
 def test_a_given_number_of_epochs_ends_where_the_loop_was_then(kind):
-    """The weights after epoch 4 of a longer training, bit by bit; the validation part may be empty.
-
-    Models that are trained together get the mean over the epochs around the last one, a quarter of them.
-    """
+    """The weights after epoch 4 of a longer one, bit by bit, or the mean around it; validation may be empty."""
     data, split = getattr(problems, kind)()
     model = nn.Linear(3, 8)
     x = torch.rand(split.train.numel() + split.val.numel() + split.test.numel(), 3)

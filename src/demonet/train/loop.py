@@ -157,9 +157,8 @@ def fit_together(
 
     With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
     lowest, or that of their metrics best (of a single curve the best point is too often luck), and training stops after
-    ``patience`` epochs without a better mean. Otherwise they are trained for all epochs and a few more, and the
-    validation part is not looked at; the weights are then the mean over the epochs around the last one, as nothing
-    tells whether a single epoch has spoiled them.
+    ``patience`` epochs without a better mean. Otherwise the validation part is not looked at, and weights are the mean
+    over the epochs around the last one: nothing tells whether a single epoch has spoiled them.
 
     Args:
         models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
