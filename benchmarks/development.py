@@ -2,12 +2,17 @@
 
     python benchmarks/development.py FOLDER [--sets pubmed ...] [--effort quick] [--splits 1] [--time-limit 60]
     python benchmarks/development.py FOLDER --rivals [--sets pubmed ...] [--splits 1]
+    python benchmarks/development.py FOLDER --refits [--sets europe-airports ...] [--splits 1]
 
 The sets lie in one folder as ``cora/cora.npz``, ``minesweeper/minesweeper.npz`` and so on, with matrices in CSR. Rows
 are added to ``results/development.csv``, with seconds of processor time; with ``--rivals``, those of networks and
 simple baselines under the same two rules to ``results/development_rivals.csv``. Split 0 and on are those that come with
 a set; splits from 5,000 on are drawn with that seed, of the same sizes. On a GPU a whole epoch of the training loop is
 one CUDA graph: training step, evaluation, and the scores, which are read after the last epoch.
+
+With ``--refits``, rows of the ensemble's networks go to ``results/development_refits.csv``: accuracy and log-loss after
+a second fit, with the weights of the chosen epoch (``one``) and their mean over the epochs around it (``mean``). The
+sets are then some of the paper's and generated ones, in thirds; the folder is not read.
 """
 
 from __future__ import annotations
@@ -26,23 +31,36 @@ import numpy as np
 import tables
 import torch
 import torch.nn.functional as F
+from other_sets import neighbour_roles, two_hops
 from other_sets_default import rivals
 from scipy import sparse
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
-from demonet.data.splits import Split
+from demonet.data import load as load_paper
+from demonet.data.splits import Split, thirds
 from demonet.ensemble import Ensemble, Progress
-from demonet.methods import get
+from demonet.ensemble.ensemble import portfolio
+from demonet.ensemble.selection import soften
+from demonet.features.views import view_of
+from demonet.methods import Labelled, get
 from demonet.progress import candidate_line
+from demonet.train import loop
 from demonet.train.metrics import find_metric
-from demonet.train.objective import value_of
+from demonet.train.objective import Classify, value_of
+from demonet.train.problem import fitted_objective, labels
 
 CAPTURED_AFTER = 3  # epochs
 SETS = ("cora", "citeseer", "pubmed", "minesweeper", "amazon-photo")
+REFITS: dict[str, Callable[[int], Any]] = {
+    **{name: lambda _, name=name: load_paper(name) for name in ("brazil", "europe", "MUTAG", "PTC_MR")},
+    "neighbour roles": partial(neighbour_roles, n=3300),
+    "two hops": partial(two_hops, n=3300),
+}
 METRIC = {"minesweeper": "auc"}  # in place of accuracy
 RIVAL_COLUMNS = ("set", "split", "method", "metric", "strict", "refit", "seconds", "command")
+REFIT_COLUMNS = ("set", "split", "network", "epochs", "strict", "one", "mean", "loss_one", "loss_mean", "command")
 COLUMNS = ("set", "split", "effort", "metric", "validation", "strict", "refit", "log_loss", "seconds", "command")
 
 
@@ -244,11 +262,29 @@ def measure_rivals(problem: Problem, name: str, number: int) -> Iterator[dict[st
         yield told
 
 
+def measure_refits(name: str, number: int) -> Iterator[dict[str, Any]]:
+    """A row a network: refitted with the weights of the chosen epoch, and with the mean over those around it."""
+    data = REFITS[name](number)
+    given = labels(data)
+    split, y = thirds(given, number, stratified=True), given.numpy()
+    labelled = Labelled.of(given, fitted_objective(Classify(), given, split), split, number)
+    view, test, loss = view_of(data), split.test.numpy(), find_metric("log-loss", "classify")
+    for network in (each for each in portfolio(view, labelled) if each.kind == "network"):
+        fitted, around = network.fit_on(view, labelled), loop.AROUND
+        told = {"set": name, "split": number, "network": network.name, "epochs": fitted.chosen["epochs"]}
+        told["strict"] = f"{(fitted.outputs(view).argmax(1) == y)[test].mean():.4f}"
+        for column, loop.AROUND in (("one", 0), ("mean", around)):
+            found = soften(fitted.refit_on(view, labelled).outputs(view)[test])
+            told[column] = f"{(found.argmax(1) == y[test]).mean():.4f}"
+            told[f"loss_{column}"] = f"{value_of(loss, 'classify', y[test], found):.4f}"
+        yield told
+
+
 def main() -> None:
     """Add the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--sets", nargs="+", choices=(*SETS, *REFITS))
     parser.add_argument("--effort", default="quick")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the first split; from 5,000 on they are random")
@@ -256,16 +292,19 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rivals", action="store_true", help="other methods, not the ensemble")
     parser.add_argument("--out", type=Path, help="a CSV file, in place of the one in results/")
+    parser.add_argument("--refits", action="store_true", help="the ensemble's networks, fitted again in two ways")
     options = parser.parse_args()
     file, columns = ("development_rivals.csv", RIVAL_COLUMNS) if options.rivals else ("development.csv", COLUMNS)
+    if options.refits:
+        file, columns = "development_refits.csv", REFIT_COLUMNS
     path = options.out or Path(__file__).parent / "results" / file
     warnings.simplefilter("ignore")
     command = tables.command(options.folder, out=options.out)
-    for name in options.sets:
-        problem = load(options.folder, name)
+    for name in options.sets or (REFITS if options.refits else SETS):
+        problem = None if options.refits else load(options.folder, name)
         for number in range(options.first, options.first + options.splits):
             rows = measure_rivals if options.rivals else partial(measure, options=options)
-            for row in rows(problem, name, number):
+            for row in measure_refits(name, number) if problem is None else rows(problem, name, number):
                 print(row, flush=True)
                 tables.write(path, [*tables.read(path), row | {"command": command}], columns)
 

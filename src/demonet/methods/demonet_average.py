@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch
 from torch_geometric.utils import add_self_loops
 
 from demonet.data.splits import Split
@@ -29,6 +29,7 @@ from demonet.train.batches import step_values
 from demonet.train.metrics import METRICS
 from demonet.train.objective import OBJECTIVES, Classify, Objective, Regress
 from demonet.train.presets import DEPTHS, Family
+from demonet.train.recipes import prepare_batch, replace_features
 
 SEEDS: dict[Effort, int] = {"quick": 0, "standard": 3, "best": 8}  # networks that are averaged
 EPOCHS, EPOCHS_SUMS, EPOCHS_GRAPHS = 300, 80, 150  # of a network, at most
@@ -78,8 +79,8 @@ class NetworkAverage(Model):
     """Networks of a preset with several seeds, averaged.
 
     The epoch is the one at which the validation loss, averaged over the seeds, is lowest: of a single curve the lowest
-    point is too often luck. A refit trains for as many epochs. Where many items are labelled, networks of five and
-    twelve layers are tried, too.
+    point is too often luck. A refit has the mean weights over the epochs around that one. Where many items are
+    labelled, networks of five and twelve layers are tried, too.
     """
 
     name = "network"
@@ -156,13 +157,9 @@ class NetworkAverage(Model):
 
     def _learn(self, view: View, labelled: Labelled) -> None:
         made, train, val = self._preset(), torch.from_numpy(labelled.train), torch.from_numpy(labelled.judges())
-        given = torch.from_numpy(labelled.y)
-        y = torch.full_like(given, torch.nan if given.is_floating_point() else -1)
-        for rows in (train, val):
-            y[rows] = given[rows]
         if labelled.task == "classify":
             self.facts["unseen"] = np.setdiff1d(np.arange(labelled.outputs), labelled.y[labelled.train]).tolist()
-        y, objective = y.to(labelled.device), self._objective(labelled.metric)
+        y, objective = torch.from_numpy(labelled.y).to(labelled.device), self._objective(labelled.metric)
         graphs = [view.data] if isinstance(view, NodeView) else [view.data[i] for i in labelled.train]
         features = FeatureMap(self.settings.features).fit(graphs)
         degree = torch.cat([count_degree(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs])
@@ -185,8 +182,8 @@ class NetworkAverage(Model):
         if not len(val):  # the epoch is given; the loop wants a validation part nevertheless
             problem.validation = problem.train
         epochs = self.settings.epochs if self.chosen is None else self.chosen["epochs"]
-        own = {name: getattr(self.settings, name) for name in ("lr", "patience", "choose_by")}
-        own = {name: value for name, value in own.items() if value is not None}
+        changes = ((name, getattr(self.settings, name)) for name in ("lr", "patience", "choose_by"))
+        own = {name: value for name, value in changes if value is not None}
         if weight is not None and labelled.metric is None:
             own["choose_by"] = "loss"  # weights count in the loss alone
         config, choose = replace(made.train, seed=seed, epochs=epochs, **own), self.chosen is None
@@ -241,14 +238,10 @@ class NetworkAverage(Model):
             weight = weight if weight is None else weight.to(device)
             whole = (model.prepare(features.transform(view.data).to(device), edges.to(device), edge_weight=weight),)
             return lambda rows: whole
-        ready = [
-            Data(x=features.transform(g), edge_index=g.edge_index, edge_weight=g.get("edge_weight")) for g in view.data
-        ]
-        union = Batch.from_data_list(ready).to(device)
-        options = {"batch": union.batch, "num_graphs": union.num_graphs, "edge_weight": union.get("edge_weight")}
-        every = model.prepare(union.x, union.edge_index, **options)
-        prepared = GraphUnion(every, view.sizes.tolist(), [graph.edge_index.size(1) for graph in ready])
-        return lambda batches: (every,) if batches is None else zip(prepared.take(batches))
+        ready = Batch.from_data_list([replace_features(graph, features.transform(graph)) for graph in view.data])
+        every = prepare_batch(model, ready.to(device))
+        prepared = GraphUnion(every[0], view.sizes.tolist(), [graph.edge_index.size(1) for graph in view.data])
+        return lambda batches: every if batches is None else zip(prepared.take(batches))
 
     def outputs(self, view: View) -> Float:
         """The mean over seeds of probabilities or values."""

@@ -19,6 +19,8 @@ from demonet.train.config import TrainConfig
 from demonet.train.problem import Problem
 from demonet.train.steps import Steps
 
+AROUND = 10  # epochs around a given one whose weights are averaged, a quarter of those before it at most
+
 
 class Epoch(NamedTuple):
     """One finished epoch; ``val_metric`` is the value of the validation metric that ``metric`` names.
@@ -130,8 +132,7 @@ def fit(
             history.val_metric.append(val_metric)
             if improved:
                 history.best_epoch = number
-                for name, value in model.state_dict().items():
-                    best[name].copy_(value)
+                _take([best], [model], 1.0)
             waited = 0 if as_good else waited + 1
             history.seconds += time.perf_counter() - start
             if on_epoch is not None:
@@ -156,8 +157,8 @@ def fit_together(
 
     With ``choose``, all of them get back their weights of the epoch at which the mean of their validation losses is
     lowest, or that of their metrics best (of a single curve the best point is too often luck), and training stops after
-    ``patience`` epochs without a better mean. Otherwise they are trained for all epochs, and the validation part is not
-    looked at.
+    ``patience`` epochs without a better mean. Otherwise the validation part is not looked at, and weights are the mean
+    over the epochs around the last one: nothing tells whether a single epoch has spoiled them.
 
     Args:
         models: Trained in place. Model ``i`` is trained on problem ``i`` with the seed of the configuration plus ``i``.
@@ -172,31 +173,40 @@ def fit_together(
     pairs = list(zip(models, problems, strict=True))
     every = [Steps(model, config, problem.validation.y.device, problem.objective) for model, problem in pairs]
     sign = -1.0 if problems[0].objective.larger_is_better else 1.0
+    around = 0 if choose else min(AROUND, config.epochs // 4)
     lowest, best, kept = (math.inf, math.inf), 0, [copy.deepcopy(model.state_dict()) for model in models]
     with torch.random.fork_rng(every[0].generators):
         torch.manual_seed(config.seed)
-        for number in range(config.epochs):
+        for number in range(config.epochs + around // 2):
             if number and time.monotonic() >= deadline:
                 break
             for i, (steps, problem) in enumerate(zip(every, problems, strict=True)):
                 _train_epoch(steps, problem, replace(config, seed=config.seed + i), number)
             if not choose:
-                best = number + 1
+                best = min(number + 1, config.epochs)
+                _take(kept, models, 1 / max(1, number + 1 - config.epochs + (around + 1) // 2))
                 continue
             found = [steps.evaluate(problem.validation) for steps, problem in zip(every, problems, strict=True)]
             loss, metric = (math.fsum(values) for values in zip(*found, strict=True))
             value = (loss if config.choose_by == "loss" or math.isnan(metric) else sign * metric, loss)
             if value < lowest:
                 lowest, best = value, number + 1
-                for weights, model in zip(kept, models, strict=True):
-                    for name, tensor in model.state_dict().items():
-                        weights[name].copy_(tensor)
+                _take(kept, models, 1.0)
             elif number + 1 - best >= config.patience:
                 break
-    if choose:
-        for weights, model in zip(kept, models, strict=True):
-            model.load_state_dict(weights)
+    for weights, model in zip(kept, models, strict=True):
+        model.load_state_dict(weights)
     return best
+
+
+def _take(kept: Sequence[dict[str, torch.Tensor]], models: Sequence[nn.Module], share: float) -> None:
+    """Move the kept weights towards those of the models by a share of the way; counts of steps are taken over."""
+    for weights, model in zip(kept, models, strict=True):
+        for name, tensor in model.state_dict().items():
+            if tensor.is_floating_point():
+                weights[name].lerp_(tensor, share)
+            else:
+                weights[name].copy_(tensor)
 
 
 def compare(history: History, loss: float, metric: float, *, larger_is_better: bool = True) -> tuple[bool, bool]:

@@ -163,8 +163,7 @@ def train_graphs(
     inputs = prepare_batch(model, Batch.from_data_list(ready))
     edges = [graph.edge_index.size(1) for graph in ready]
     prepared = GraphUnion(inputs[0], [int(graph.num_nodes or 0) for graph in ready], edges)
-    batch_size = preset.train.batch_size
-    problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), batch_size, weight, objective)
+    problem = GraphProblem(y, split, lambda each: zip(prepared.take(each)), preset.train.batch_size, weight, objective)
     return _train(model, features, preset, problem, inputs, seed, choose, on_epoch, checkpoint)
 
 
