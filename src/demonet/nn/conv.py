@@ -40,7 +40,7 @@ from demonet.ops.backend import is_sparse
 from demonet.ops.library import reversed_lists
 from demonet.ops.noise import RowNoise
 from demonet.ops.reference import activate, aggregate_scale, owner
-from demonet.ops.scale import scale_conv, scale_rows
+from demonet.ops.scale import scale_conv
 from demonet.ops.sparse import csr, sparse_aggregate, sparse_linear, sparse_rows
 
 Scheme = str  # a name in demonet.nn.weights.SCHEMES
@@ -420,7 +420,7 @@ class DEMOConv(MessagePassing):
             noise = RowNoise(key.values, key.p, graph.place, self.halves[0])
         ends = (splines, self.bias, own, activation, noise)
         if sums is not None:
-            return scale_rows(sums @ matrix, *ends)
+            return scale_conv(sums, graph.both, matrix, *ends, product_first=False, known=True)
         first = self._transforms(given, None, fused=backend.family(x) == "triton")
         return scale_conv(x, graph.both, matrix, *ends, product_first=first)
 

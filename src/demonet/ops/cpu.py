@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -161,24 +161,35 @@ def scale_conv(
     activation: str,
     *,
     product_first: bool,
+    known: bool,
     keep: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """A whole convolution, see :func:`demonet.ops.scale.scale_conv`.
 
     Returns:
-        The output, the rows times the matrix, and with ``keep`` the sums before the matrix.
+        The output; what the derivatives read: the sums times the matrix, or the sums before it, or both. They are the
+        latter where rows are in groups and with ``keep``.
     """
     parts, memory, x = lists.parts(x.dtype), lists.memory, x.contiguous()
     given, shape = x @ matrix if product_first else x, (x.size(0), matrix.size(1))
-    y, out, a = memory.empty(shape, x), memory.empty(shape, x), memory.empty(tuple(x.shape), x) if keep else None
+    groups = None if product_first else _group_weights(lists, matrix, splines, bias)
+    out, y = memory.empty(shape, x), memory.empty(shape, x) if groups is None else None
+    a = x if known else memory.empty(tuple(x.shape), x) if keep or y is None else None
     for part in parts:
-        sums = _sums(given, part, lists.scale)
-        a = None if a is None else _put(sums, a, part.rows)
+        rows = part.rows
+        sums = _at(x, rows) if known else _sums(given, part, lists.scale)
+        a = a if a is None or known else _put(sums, a, rows)
+        if groups is not None:
+            for (group, *_), some, result in zip(part.groups, _cut(sums, part), _cut(_at(out, rows), part), strict=True):
+                torch.addmm(groups.shift[group], some, groups.matrices[group], out=result)
+            _finish(_at(out, rows), rows, own, activation)
+            continue
+        assert y is not None
         if product_first:
-            y = _put(sums, y, part.rows)
+            y = _put(sums, y, rows)
         else:
-            torch.mm(sums, matrix, out=_at(y, part.rows))
-        _scale(_at(y, part.rows), splines, part.rows, bias, own, activation, _at(out, part.rows))
+            torch.mm(sums, matrix, out=_at(y, rows))
+        _scale(_at(y, rows), splines, rows, bias, own, activation, _at(out, rows))
     return out, y, a
 
 
@@ -186,7 +197,7 @@ def scale_conv_backward(
     grad: Tensor,
     out: Tensor | None,
     x: Tensor,
-    y: Tensor,
+    y: Tensor | None,
     a: Tensor | None,
     lists: Lists,
     matrix: Tensor,
@@ -201,26 +212,94 @@ def scale_conv_backward(
     With the sums that were kept, their derivative goes back along the edges; otherwise that of the output does, and is
     multiplied on arrival.
     """
-    back, memory = _ScaleBackward(grad, out, y, splines, activation, own=own), lists.memory
-    by_matrix, turned, by_x, going = torch.zeros_like(matrix), matrix.t(), None, None
+    memory, turned, by_x, going = lists.memory, matrix.t(), None, None
     if need_x or a is None:
-        going = memory.empty(tuple((y if a is None else x).shape), y)  # what goes back along the edges
-    for rows in cut_rows(y.size(0), y.dtype):
-        part = None if going is None else _at(going, rows)
-        by_y = back(rows, torch.empty_like(_at(y, rows)) if a is not None or part is None else part)
-        if a is not None:
-            by_matrix.addmm_(_at(a, rows).t(), by_y)
-            part = None if part is None else torch.mm(by_y, turned, out=part)
-        if part is not None and lists.scale is not None:
-            part.mul_(_at(lists.scale, rows).to(part.dtype))
+        shape = (x.size(0), (matrix.size(1) if a is None else x.size(1)))
+        going = memory.empty(shape, x)  # what goes back along the edges
+    if y is None:
+        assert a is not None
+        found = _grouped_backward(grad, out, a, lists, matrix, splines, activation, going, own=own)
+    else:
+        back, by_matrix = _ScaleBackward(grad, out, y, splines, activation, own=own), torch.zeros_like(matrix)
+        for rows in cut_rows(y.size(0), y.dtype):
+            part = None if going is None else _at(going, rows)
+            by_y = back(rows, torch.empty_like(_at(y, rows)) if a is not None or part is None else part)
+            if a is not None:
+                by_matrix.addmm_(_at(a, rows).t(), by_y)
+                part = None if part is None else torch.mm(by_y, turned, out=part)
+            if part is not None and lists.scale is not None:
+                part.mul_(_at(lists.scale, rows).to(part.dtype))
+        found = (by_matrix, *back.sums, back.by_own)
     if going is not None:
         by_x = memory.empty(tuple(x.shape), x) if need_x else None
-        for arrived, rows in ((_sums(going, part, None), part.rows) for part in lists.back_parts(y.dtype)):
+        for arrived, rows in ((_sums(going, part, None), part.rows) for part in lists.back_parts(x.dtype)):
             if a is None:
-                by_matrix.addmm_(_at(x, rows).t(), arrived)
+                found[0].addmm_(_at(x, rows).t(), arrived)
             if by_x is not None:
                 by_x = _put(arrived, by_x, rows) if a is not None else _multiplied(arrived, turned, by_x, rows)
-    return by_x, by_matrix, *back.sums, back.by_own
+    return by_x, *found
+
+
+class _GroupWeights(NamedTuple):
+    r"""What the rows of a group are multiplied by and moved by: :math:`W \, \mathrm{diag}(s_g)` and :math:`t_g`."""
+
+    basis: Tensor
+    scale: Tensor
+    matrices: Tensor
+    shift: Tensor
+
+
+def _group_weights(
+    lists: Lists, matrix: Tensor, splines: Sequence[Tensor], bias: Tensor | None
+) -> _GroupWeights | None:
+    """Those of all groups, where rows are in groups."""
+    if lists.offsets is None:
+        return None
+    basis, gamma, beta = splines
+    basis = basis[lists.offsets[:-1]]
+    scale, shift = 1 + basis @ gamma, basis @ beta if bias is None else torch.addmm(bias, basis, beta)
+    return _GroupWeights(basis, scale, matrix * scale[:, None], shift)
+
+
+def _grouped_backward(
+    grad: Tensor,
+    out: Tensor | None,
+    a: Tensor,
+    lists: Lists,
+    matrix: Tensor,
+    splines: Sequence[Tensor],
+    activation: str,
+    going: Tensor | None,
+    *,
+    own: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """The derivatives by the matrix, the coefficients, the bias and what was added; ``going`` gets that by the sums."""
+    groups = _group_weights(lists, matrix, splines, None)
+    assert groups is not None
+    by_matrices, by_shift = torch.zeros_like(groups.matrices), torch.zeros_like(groups.shift)
+    turned, by_own = groups.matrices.transpose(1, 2), torch.empty_like(grad) if own else None
+    for part in lists.parts(a.dtype):
+        rows = part.rows
+        before = activation_backward(_at(grad, rows), None if out is None else _at(out, rows), activation)
+        if by_own is not None:
+            _at(by_own, rows).copy_(before)
+        for (group, *_), left, right in zip(part.groups, _cut(_at(a, rows), part), _cut(before, part), strict=True):
+            by_matrices[group].addmm_(left.t(), right)
+            by_shift[group].add_(right.sum(0))
+        if going is not None:
+            to = _at(going, rows)
+            for (group, *_), right, result in zip(part.groups, _cut(before, part), _cut(to, part), strict=True):
+                torch.mm(right, turned[group], out=result)
+            if lists.scale is not None:
+                to.mul_(_at(lists.scale, rows).to(to.dtype))
+    by_scale, basis = torch.einsum("gfw,fw->gw", by_matrices, matrix), groups.basis.t()
+    by_matrix = torch.einsum("gfw,gw->fw", by_matrices, groups.scale)
+    return by_matrix, basis @ by_scale, basis @ by_shift, by_shift.sum(0), by_own
+
+
+def _cut(x: Tensor, part: Part) -> Sequence[Tensor]:
+    """The rows of each group of a part."""
+    return x.split_with_sizes([end - start for _, start, end in part.groups])
 
 
 class _ScaleBackward:
@@ -275,6 +354,11 @@ def _scale(
     else:
         torch.addmm(bias, basis, beta, out=out)
     out.addcmul_(y, basis @ gamma).add_(y)
+    _finish(out, rows, own, activation)
+
+
+def _finish(out: Tensor, rows: slice, own: Tensor | None, activation: str) -> None:
+    """Add what is added to a piece of rows, and activate it."""
     activate_(out if own is None else out.add_(_at(own, rows)), activation)
 
 

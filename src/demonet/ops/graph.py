@@ -192,10 +192,12 @@ def buffers_of(pointer: Tensor) -> Buffers:
     return _once(_made_for(pointer, pointer), "buffers", Buffers)
 
 
-def parts_of(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
-    """The lists of a graph that is not known, with the factors that they were made with, cut for a CPU."""
+def parts_of(
+    pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype, offsets: Tensor | None = None
+) -> list[Part]:
+    """The lists of a graph that is not known, with the factors and groups that they were made with, cut for a CPU."""
     made = _made_for(pointer, pointer)
-    return _once(made, f"parts in {dtype}", lambda: cut_parts(pointer, neighbours, weight, dtype))
+    return _once(made, f"parts in {dtype}", lambda: cut_parts(pointer, neighbours, weight, dtype, offsets))
 
 
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:

@@ -9,6 +9,7 @@ through a layer while they are in the cache (:class:`Piece`).
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -115,48 +116,61 @@ def cut_pieces(offsets: Tensor, lists: Lists, back: Lists, rows: int | None = No
     """
     bounds = offsets.tolist()
     most, total = rows or backend.PIECE_ROWS, bounds[-1]
-    step = -(-total // max(-(-total // most), 1)) or 1
-    pieces, group = [], 0
-    for start in range(0, total, step):
-        end = min(start + step, total)
-        while bounds[group + 1] <= start:
-            group += 1
-        inside, g = [], group
-        while g + 1 < len(bounds) and bounds[g] < end:
-            first, last = max(bounds[g], start) - start, min(bounds[g + 1], end) - start
-            if last > first:
-                inside.append((g, first, last))
-            g += 1
-        own = _cut_lists(*lists, start, end)
-        reverse = own if back[1] is lists[1] else _cut_lists(*back, start, end)
-        pieces.append(Piece(slice(start, end), own, reverse, _unbatched(inside, len(bounds) - 1)))
+    pieces = []
+    for place in _equal_slices(total, most):
+        own = _cut_lists(*lists, place.start, place.stop)
+        reverse = own if back[1] is lists[1] else _cut_lists(*back, place.start, place.stop)
+        pieces.append(Piece(place, own, reverse, _unbatched(_groups_in(bounds, place), len(bounds) - 1)))
     return pieces
 
 
+def _equal_slices(total: int, most: int) -> list[slice]:
+    """About equal shares of all rows, of ``most`` rows at most."""
+    step = -(-total // max(-(-total // most), 1)) or 1
+    return [slice(start, min(start + step, total)) for start in range(0, total, step)]
+
+
+def _groups_in(bounds: list[int], place: slice) -> list[tuple[int, int, int]]:
+    """The groups that have rows in a slice; which of the rows there, counted from 0, are each group's."""
+    inside, group = [], bisect_right(bounds, place.start) - 1
+    while group + 1 < len(bounds) and bounds[group] < place.stop:
+        first, last = max(bounds[group], place.start), min(bounds[group + 1], place.stop)
+        if last > first:
+            inside.append((group, first - place.start, last - place.start))
+        group += 1
+    return inside
+
+
 class Part(NamedTuple):
-    """Consecutive rows of neighbour lists: their slice, their lists counted from 0, and the factors in these."""
+    """Consecutive rows of neighbour lists: their slice, their lists counted from 0, and the factors in these; then the
+    groups that they belong to (group, first and last row here), where there are any.
+    """
 
     rows: slice
     pointer: Tensor
     neighbours: Tensor
     weight: Tensor | None
+    groups: list[tuple[int, int, int]]
 
 
-def cut_parts(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
+def cut_parts(
+    pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype, offsets: Tensor | None = None
+) -> list[Part]:
     """Cut lists as :func:`cut_rows` cuts rows of that type; indices of 32 bits are read in half the time."""
     parts, small = [], max(pointer.numel(), neighbours.numel()) < 2**31
+    bounds = [0] if offsets is None else offsets.tolist()
     for rows in cut_rows(pointer.numel() - 1, dtype):
         own, others = _cut_lists(pointer, neighbours, rows.start, rows.stop)
         factors = None if weight is None else weight[int(pointer[rows.start]) : int(pointer[rows.stop])]
-        parts.append(Part(rows, *((own.int(), others.int()) if small else (own, others)), factors))
+        lists = (own.int(), others.int()) if small else (own, others)
+        parts.append(Part(rows, *lists, factors, _groups_in(bounds, rows)))
     return parts
 
 
 def cut_rows(rows: int, dtype: torch.dtype) -> list[slice]:
     """The pieces of a large graph, about equal; all rows of a small one, and of 16 bits, whose sums lose too much."""
     whole = rows < backend.PIECE_GRAPH_ROWS or dtype not in (torch.float32, torch.float64)
-    step = rows if whole else -(-rows // -(-rows // backend.PIECE_ROWS))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)] if rows else [slice(0, 0)]
+    return _equal_slices(rows, rows if whole else backend.PIECE_ROWS) if rows else [slice(0, 0)]
 
 
 def _cut_lists(pointer: Tensor, neighbours: Tensor, start: int, end: int) -> Lists:
