@@ -9,7 +9,7 @@ through a layer while they are in the cache (:class:`Piece`).
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -114,13 +114,14 @@ def cut_pieces(offsets: Tensor, lists: Lists, back: Lists, rows: int | None = No
         back: The same, reversed; the very same tensors in an undirected graph.
         rows: How many rows a piece has at most; by default as the backend says.
     """
-    bounds = offsets.tolist()
-    most, total = rows or backend.PIECE_ROWS, bounds[-1]
     pieces = []
-    for place in _equal_slices(total, most):
+    for place in _equal_slices(int(offsets[-1]), rows or backend.PIECE_ROWS):
         own = _cut_lists(*lists, place.start, place.stop)
         reverse = own if back[1] is lists[1] else _cut_lists(*back, place.start, place.stop)
-        pieces.append(Piece(place, own, reverse, _unbatched(_groups_in(bounds, place), len(bounds) - 1)))
+        groups, starts = _groups_in(offsets, place)
+        inside = zip(range(groups.start, groups.stop), pairwise(starts.tolist()), strict=True)
+        blocks = _unbatched([(g, start, end) for g, (start, end) in inside if end > start], offsets.numel() - 1)
+        pieces.append(Piece(place, own, reverse, blocks))
     return pieces
 
 
@@ -130,27 +131,34 @@ def _equal_slices(total: int, most: int) -> list[slice]:
     return [slice(start, min(start + step, total)) for start in range(0, total, step)]
 
 
-def _groups_in(bounds: list[int], place: slice) -> list[tuple[int, int, int]]:
-    """The groups that have rows in a slice; which of the rows there, counted from 0, are each group's."""
-    inside, group = [], bisect_right(bounds, place.start) - 1
-    while group + 1 < len(bounds) and bounds[group] < place.stop:
-        first, last = max(bounds[group], place.start), min(bounds[group + 1], place.stop)
-        if last > first:
-            inside.append((group, first - place.start, last - place.start))
-        group += 1
-    return inside
+def _groups_in(offsets: Tensor, rows: slice) -> tuple[slice, Tensor]:
+    """The groups that have some of the rows, and where those of each begin and end, counted from the first row."""
+    first, last = (int((offsets[1:] <= rows.start).sum()), int((offsets[:-1] < rows.stop).sum()))
+    return slice(first, last), offsets[first : last + 1].clamp(rows.start, rows.stop) - rows.start
 
 
 class Part(NamedTuple):
-    """Consecutive rows of neighbour lists: their slice, their lists counted from 0, and the factors in these; then the
-    groups that they belong to (group, first and last row here), where there are any.
+    """Consecutive rows of neighbour lists.
+
+    Attributes:
+        rows: Their slice.
+        pointer, neighbours, weight: Their lists, counted from 0, and the factors in these.
+        groups: The slice of groups that they belong to, if there are any.
+        starts: ``[groups + 1]`` where the rows of each of them begin and end here.
+        sizes: How many rows of each of them are here.
     """
 
     rows: slice
     pointer: Tensor
     neighbours: Tensor
     weight: Tensor | None
-    groups: list[tuple[int, int, int]]
+    groups: slice
+    starts: Tensor
+    sizes: list[int]
+
+    def cut(self, x: Tensor, dim: int = 0) -> Sequence[Tensor]:
+        """These rows of x, group by group."""
+        return x.split_with_sizes(self.sizes, dim)
 
 
 def cut_parts(
@@ -158,12 +166,13 @@ def cut_parts(
 ) -> list[Part]:
     """Cut lists as :func:`cut_rows` cuts rows of that type; indices of 32 bits are read in half the time."""
     parts, small = [], max(pointer.numel(), neighbours.numel()) < 2**31
-    bounds = [0] if offsets is None else offsets.tolist()
+    offsets = pointer.new_zeros(1) if offsets is None else offsets
     for rows in cut_rows(pointer.numel() - 1, dtype):
         own, others = _cut_lists(pointer, neighbours, rows.start, rows.stop)
         factors = None if weight is None else weight[int(pointer[rows.start]) : int(pointer[rows.stop])]
         lists = (own.int(), others.int()) if small else (own, others)
-        parts.append(Part(rows, *lists, factors, _groups_in(bounds, rows)))
+        groups, starts = _groups_in(offsets, rows)
+        parts.append(Part(rows, *lists, factors, groups, starts.to(lists[0].dtype), starts.diff().tolist()))
     return parts
 
 
