@@ -125,9 +125,9 @@ def test_a_whole_convolution_is_the_equation_with_its_derivatives(
 
 def test_what_lists_are_cut_into_and_the_memory_of_results_are_kept():
     lists, _ = drawn_lists(9, 20, "weight")
-    parts, back, memory = lists.parts(torch.float64), lists.back_parts(torch.float64), lists.memory
+    parts, back, memory = lists.parts(torch.float64), lists.parts(torch.float64, back=True), lists.memory
     assert lists.parts(torch.float64) is parts
-    assert lists.back_parts(torch.float64) is back
+    assert lists.parts(torch.float64, back=True) is back
     assert lists.memory is memory
 
 

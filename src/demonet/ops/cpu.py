@@ -231,7 +231,7 @@ def scale_conv_backward(
             to.mul_(_at(lists.scale, rows).to(to.dtype))
     if going is not None:
         by_x = memory.empty(tuple(x.shape), x) if need_x else None
-        for part in lists.back_parts(x.dtype):
+        for part in lists.parts(x.dtype, back=True):
             arrived = _sums(going, part, None)
             if a is None:
                 by_matrix.addmm_(_at(x, part.rows).t(), arrived)

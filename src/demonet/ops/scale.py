@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from demonet.degree.keep import lasting
 from demonet.ops import backend, cpu, reference
 from demonet.ops import library as operators
-from demonet.ops.graph import buffers_of, parts_of, tiles_of
+from demonet.ops.graph import tiles_of
 from demonet.ops.noise import RowNoise
-from demonet.ops.schedule.cpu import Buffers, Part
+from demonet.ops.schedule.cpu import Buffers, Part, cut_parts
 from demonet.ops.schedule.gpu import Tiles
 
 
@@ -156,18 +157,23 @@ class Lists:
         """The reversed ones."""
         return tiles_of(self.back_pointer)
 
-    def parts(self, dtype: torch.dtype) -> list[Part]:
-        """The lists as a CPU takes them."""
-        return parts_of(self.pointer, self.neighbours, self.weight, dtype, self.offsets)
+    @cached_property
+    def _cut(self) -> dict[tuple[torch.dtype, bool], list[Part]]:
+        return {}
 
-    def back_parts(self, dtype: torch.dtype) -> list[Part]:
-        """The reversed ones."""
-        return parts_of(self.back_pointer, self.back_neighbours, self.back_weight, dtype, self.offsets)
+    def parts(self, dtype: torch.dtype, *, back: bool = False) -> list[Part]:
+        """The lists as a CPU takes them; with ``back`` the reversed ones."""
+        if (dtype, back) not in self._cut:
+            lists = (self.pointer, self.neighbours, self.weight)
+            reverse = (self.back_pointer, self.back_neighbours, self.back_weight)
+            with lasting():
+                self._cut[dtype, back] = cut_parts(*(reverse if back else lists), dtype, self.offsets)
+        return self._cut[dtype, back]
 
-    @property
+    @cached_property
     def memory(self) -> Buffers:
         """Memory for large results on a CPU, the same in every epoch."""
-        return buffers_of(self.pointer)
+        return Buffers()
 
     def back(self, grad: Tensor) -> Tensor:
         """Their derivative: sums along the reversed edges."""
