@@ -8,9 +8,9 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import convolution, drawn, node_degrees
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
-from demonet.nn import conv as module
+from demonet.nn import convolve as module
 from demonet.nn import weights as schemes
-from demonet.nn.conv import transform_first
+from demonet.nn.convolve import transform_first
 
 SCHEMES = sorted(schemes.SCHEMES)
 AGGRS, COMBINES = st.sampled_from(["sum", "mean", "sqrt", "sym"]), st.sampled_from(["concat", "add", "share"])

@@ -101,12 +101,14 @@ class Edges:
     Attributes:
         index: ``[2, m]`` the edges as one tensor, rows as given.
         weight: ``[m]`` weights in that order, or None.
+        num_targets: Number of targets.
     """
 
     def __init__(self, given: Tensor, weight: Tensor | None, size: tuple[int, int], flow: str) -> None:
         if not isinstance(given, Tensor):
             raise DemonetError(f"edge_index is a {type(given).__name__}, not a tensor or a layout")
         self._given, self._size, self._forward = given, size, flow == "source_to_target"
+        self.num_targets = size[1]
         self._csr = self._sorted = None
         self.weight = weight
         if is_torch_sparse_tensor(given):
