@@ -12,10 +12,10 @@ from tests.reference.graphs import Graph, drawn_by_seed, features
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
-import demonet.nn.conv as module
+import demonet.nn.convolve as module
 from demonet import DegreeLayout, DegreeTasks, DEMOConv, DemonetError
 from demonet.degree.keep import Memo
-from demonet.nn.conv import transform_first
+from demonet.nn.convolve import transform_first
 from demonet.nn.edges import _SORTED, Edges
 
 GRAPH, OTHER = (  # without parallel edges: an adjacency matrix adds them up
@@ -145,8 +145,8 @@ def test_layers_share_one_sort(built):
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_steady_call_checks_nothing_again(monkeypatch, cached):
     """Of its inputs; another layer, another width, and what was changed of a layer are noticed."""
-    checks, check, edges = [], module._check_sides, GRAPH.edge_index.clone()
-    monkeypatch.setattr(module, "_check_sides", lambda *given: checks.append(1) or check(*given))
+    checks, check, edges = [], module.check_sides, GRAPH.edge_index.clone()
+    monkeypatch.setattr(module, "check_sides", lambda *given: checks.append(1) or check(*given))
     first, second = (DEMOConv(-1, 4, scheme="scale", cached=cached).double() for _ in range(2))
     for k in range(4):
         first(features(20, 3, k), edges), second(features(20, 3, k), edges)

@@ -8,9 +8,9 @@ from tests.reference.graphs import drawn_by_seed, features, graphs, seeds
 from tests.reference.layers import convolution, drawn, node_degrees
 
 from demonet import DegreeLayout, DegreeTasks, DEMOConv
-from demonet.nn import conv as module
+from demonet.nn import convolve as module
 from demonet.nn import weights as schemes
-from demonet.nn.conv import transform_first
+from demonet.nn.convolve import transform_first
 
 SCHEMES = sorted(schemes.SCHEMES)
 AGGRS, COMBINES = st.sampled_from(["sum", "mean", "sqrt", "sym"]), st.sampled_from(["concat", "add", "share"])
@@ -205,3 +205,28 @@ def test_products_come_first_where_they_read_less():
     assert not transform_first(100, 300, wide, 8, matrices=6, reads=2, balance=1)
     assert transform_first(100, 300, 8, 8, fused=True), "sums are not read again"
     assert not transform_first(100, 300, 7, 8, fused=True)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_large_graph_in_degree_order_has_a_matrix_for_each_degree(override, cached):
+    """The same values and derivatives as in the caller's order, where rows are scaled one by one."""
+    override(piece_graph_rows=20, piece_rows=16, rows_per_scale=2)
+    edge_index, n = drawn_by_seed(40, 90, 0)
+    layout = DegreeLayout.from_edge_index(edge_index, n)
+    conv = DEMOConv(3, 6, act="elu", cached=cached).double()
+    for parameter in conv.parameters():
+        torch.nn.init.normal_(parameter)
+    x = features(n, 3, 0, torch.float64)
+    found = []
+    for rows, graph in ((x, edge_index), (layout.enter(x), layout.sorted())):
+        for _ in range(3):  # what is cached is known in the third call
+            given = rows.clone().requires_grad_() if not cached else rows
+            out = conv(given, graph)
+            leaves = [*conv.parameters(), *([] if cached else [given])]
+            by = torch.autograd.grad(out.square().sum(), leaves)
+        found.append((out, *by))
+    (out, *by), (sorted_out, *sorted_by) = found
+    torch.testing.assert_close(sorted_out, layout.enter(out))
+    for one, other in zip(by, sorted_by, strict=True):
+        torch.testing.assert_close(other, layout.enter(one) if one.shape == x.shape else one)
+    assert any(getattr(kept, "both", None) and kept.both.offsets is not None for kept in layout.sorted().cache.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -123,9 +125,9 @@ def test_a_whole_convolution_is_the_equation_with_its_derivatives(
 
 def test_what_lists_are_cut_into_and_the_memory_of_results_are_kept():
     lists, _ = drawn_lists(9, 20, "weight")
-    parts, back, memory = lists.parts(torch.float64), lists.back_parts(torch.float64), lists.memory
+    parts, back, memory = lists.parts(torch.float64), lists.parts(torch.float64, back=True), lists.memory
     assert lists.parts(torch.float64) is parts
-    assert lists.back_parts(torch.float64) is back
+    assert lists.parts(torch.float64, back=True) is back
     assert lists.memory is memory
 
 
@@ -295,3 +297,34 @@ def test_memory_of_results_is_not_used_again_while_a_graph_needs_it():
     found += [torch.autograd.grad(out.square().sum(), [matrix])[0] for out in (second, third)]
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+@pytest.mark.parametrize("kind", ["weight", "scale"])
+@pytest.mark.parametrize(("by_x", "known"), [(True, False), (False, False), (False, True)])
+@pytest.mark.parametrize("all_given", [True, False])
+def test_groups_with_a_matrix_each_are_the_equation_with_its_derivatives(
+    override, pieces, kind, by_x, known, all_given
+):
+    rows, sizes = 23, torch.tensor([3, 1, 12, 7])
+    override(piece_graph_rows=8 if pieces > 1 else 100, piece_rows=6)
+    lists, dense = drawn_lists(rows, 70, kind)
+    lists = replace(lists, offsets=torch.nn.functional.pad(sizes.cumsum(0), (1, 0)))
+    own, basis, gamma, beta, bias, _ = draw(rows, 4, 5)
+    basis = basis[:4].repeat_interleave(sizes, dim=0)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(rows, 3, generator=generator, dtype=torch.float64).requires_grad_(by_x)
+    matrix = torch.randn(3, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    more = (bias, own) if all_given else (None, None)
+    leaves = [one for one in (x, matrix, gamma, beta, *more) if one is not None and one.requires_grad]
+    given = more if all_given else (torch.zeros(4, dtype=x.dtype), torch.zeros_like(own))
+    sums = x if known else dense @ x
+    wanted = naive(sums @ matrix, basis, gamma, beta, *given, "elu")
+    grad = torch.randn(rows, 4, generator=generator, dtype=torch.float64)
+    by_wanted = torch.autograd.grad(wanted, leaves, grad)
+    for _ in range(2):  # the memory of results is used again
+        splines = Splines(basis, gamma, beta)
+        found = scale_conv(x, lists, matrix, splines, *more, "elu", product_first=False, known=known)
+        torch.testing.assert_close(found, wanted)
+        for mine, theirs in zip(torch.autograd.grad(found, leaves, grad), by_wanted, strict=True):
+            torch.testing.assert_close(mine, theirs)

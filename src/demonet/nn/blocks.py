@@ -24,7 +24,8 @@ from torch_geometric.data import Data
 
 from demonet.degree.lists import ranges
 from demonet.errors import DemonetError
-from demonet.nn.conv import DEMOConv, slice_rows
+from demonet.nn.conv import DEMOConv
+from demonet.nn.convolve import slice_rows
 from demonet.nn.edges import Block, Factors, part_of
 from demonet.nn.prepared import GraphInput, prepare, take_rows
 from demonet.ops.reference import aggregate_scale

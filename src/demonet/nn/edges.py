@@ -101,12 +101,14 @@ class Edges:
     Attributes:
         index: ``[2, m]`` the edges as one tensor, rows as given.
         weight: ``[m]`` weights in that order, or None.
+        num_targets: Number of targets.
     """
 
     def __init__(self, given: Tensor, weight: Tensor | None, size: tuple[int, int], flow: str) -> None:
         if not isinstance(given, Tensor):
             raise DemonetError(f"edge_index is a {type(given).__name__}, not a tensor or a layout")
         self._given, self._size, self._forward = given, size, flow == "source_to_target"
+        self.num_targets = size[1]
         self._csr = self._sorted = None
         self.weight = weight
         if is_torch_sparse_tensor(given):
@@ -369,7 +371,10 @@ def _in_place(layout: DegreeLayout, aggr: str, dtype: torch.dtype, *, loops: boo
     if all(torch.equal(one, other) for one, other in same):  # one copy of what is the same
         back, back_weight = (pointer, neighbours, back[2]), weight
     scale = aggregate_scale(pointer, aggr, dtype) if weight is None else None
-    both = Lists(pointer, neighbours, weight, back[0], back[1], back_weight, None if scale is None else scale[:, None])
+    groups, large = layout.degrees.size(0), n >= backend.PIECE_GRAPH_ROWS and layout.order is None and pointer.is_cpu
+    offsets = layout.offsets if large and backend.enough_rows(backend.ROWS_PER_SCALE, groups, n) else None
+    scale = None if scale is None else scale[:, None]
+    both = Lists(pointer, neighbours, weight, back[0], back[1], back_weight, scale, offsets)
     place = None if layout.order is None else layout.leave(torch.arange(n, device=pointer.device))
     return InPlace(layout.leave(layout.key), (pointer, neighbours, *back), weight, both, place)
 

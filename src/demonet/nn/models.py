@@ -20,7 +20,8 @@ from demonet.degree.tasks import DegreeTasks
 from demonet.errors import DemonetError
 from demonet.nn.blocks import NodeBatch, WholeGraph, put_together, row_blocks
 from demonet.nn.config import ModelConfig
-from demonet.nn.conv import DEMOConv, slice_rows
+from demonet.nn.conv import DEMOConv
+from demonet.nn.convolve import slice_rows
 from demonet.nn.dropout import Dropout
 from demonet.nn.fused import After, deep_levels, stack_loss
 from demonet.nn.head import LinearCrossEntropy

@@ -43,6 +43,7 @@ PIECE_ROWS = 4_096  # rows of a piece
 # Rows per degree from which on a matrix for each degree is cheaper than what the scheme does with the rows instead.
 ROWS_PER_TASK = 32  # scheme "weight": one product with the sum of two matrices, or two products
 ROWS_PER_HASH = 4  # scheme "hash": matrices read through the hash functions, or hashed rows
+ROWS_PER_SCALE = 200  # scheme "scale": scaled matrices, or scaled products
 ROWS_PER_MIX = 20  # scheme "smooth": mixed matrices, or mixed products
 # Entries of all matrices together up to which they fit into a CPU's cache, and are made for any number of rows.
 CACHED_ENTRIES = 2**20  # schemes "weight" and "hash"

@@ -136,7 +136,8 @@ def scale_rows(
     """:func:`demonet.ops.scale.definition`."""
     out = buffers_of(splines[0]).empty(tuple(y.shape), y)
     for rows in cut_rows(y.size(0), y.dtype):
-        _scale(_at(y, rows), splines, rows, bias, own, activation, _at(out, rows))
+        _scale(_at(y, rows), splines, rows, bias, _at(out, rows))
+        _finish(_at(out, rows), rows, own, activation)
     return out
 
 
@@ -144,11 +145,11 @@ def scale_rows_backward(
     grad: Tensor, out: Tensor | None, y: Tensor, splines: Sequence[Tensor], activation: str, *, own: bool
 ) -> tuple[Tensor | None, ...]:
     """The derivatives by the rows, the coefficients, the bias and what was added; ``own`` asks for the last."""
-    back = _ScaleBackward(grad, out, y, splines, activation, own=own)
+    back, by_own = _ScaleBackward(splines), _room_for_own(y, own=own)
     by_y = buffers_of(splines[0]).empty(tuple(y.shape), y)
     for rows in cut_rows(y.size(0), y.dtype):
-        back(rows, _at(by_y, rows))
-    return by_y, *back.sums, back.by_own
+        back(rows, _before(grad, out, rows, activation, by_own), _at(y, rows), _at(by_y, rows))
+    return by_y, *back.sums, by_own
 
 
 def scale_conv(
@@ -161,24 +162,32 @@ def scale_conv(
     activation: str,
     *,
     product_first: bool,
+    known: bool,
     keep: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """A whole convolution, see :func:`demonet.ops.scale.scale_conv`.
 
     Returns:
-        The output, the rows times the matrix, and with ``keep`` the sums before the matrix.
+        The output; and for the derivatives the sums times the matrix, but not where rows are in groups; and the sums,
+        where rows are in groups or ``keep`` asks for them.
     """
-    parts, memory, x = lists.parts(x.dtype), lists.memory, x.contiguous()
+    memory, x = lists.memory, x.contiguous()
     given, shape = x @ matrix if product_first else x, (x.size(0), matrix.size(1))
-    y, out, a = memory.empty(shape, x), memory.empty(shape, x), memory.empty(tuple(x.shape), x) if keep else None
-    for part in parts:
-        sums = _sums(given, part, lists.scale)
-        a = None if a is None else _put(sums, a, part.rows)
-        if product_first:
-            y = _put(sums, y, part.rows)
-        else:
-            torch.mm(sums, matrix, out=_at(y, part.rows))
-        _scale(_at(y, part.rows), splines, part.rows, bias, own, activation, _at(out, part.rows))
+    groups = None if product_first or lists.offsets is None else _Groups(lists.offsets, matrix, splines, bias)
+    out, y = memory.empty(shape, x), memory.empty(shape, x) if groups is None else None
+    a = x if known else memory.empty(tuple(x.shape), x) if keep or groups is not None else None
+    for part in lists.parts(x.dtype):
+        rows = part.rows
+        sums, h = _at(x, rows) if known else _sums(given, part, lists.scale), _at(out, rows)
+        a = a if a is None or known else _put(sums, a, rows)
+        if groups is not None:
+            groups.multiply(part, sums, h)
+        elif y is not None:
+            y = _put(sums, y, rows) if product_first else y
+            if not product_first:
+                torch.mm(sums, matrix, out=_at(y, rows))
+            _scale(_at(y, rows), splines, rows, bias, h)
+        _finish(h, rows, own, activation)
     return out, y, a
 
 
@@ -186,7 +195,7 @@ def scale_conv_backward(
     grad: Tensor,
     out: Tensor | None,
     x: Tensor,
-    y: Tensor,
+    y: Tensor | None,
     a: Tensor | None,
     lists: Lists,
     matrix: Tensor,
@@ -201,73 +210,123 @@ def scale_conv_backward(
     With the sums that were kept, their derivative goes back along the edges; otherwise that of the output does, and is
     multiplied on arrival.
     """
-    back, memory = _ScaleBackward(grad, out, y, splines, activation, own=own), lists.memory
-    by_matrix, turned, by_x, going = torch.zeros_like(matrix), matrix.t(), None, None
+    memory, turned, by_matrix, by_own = lists.memory, matrix.t(), torch.zeros_like(matrix), _room_for_own(grad, own=own)
+    width, going, by_x = matrix.size(1) if a is None else x.size(1), None, None
     if need_x or a is None:
-        going = memory.empty(tuple((y if a is None else x).shape), y)  # what goes back along the edges
-    for rows in cut_rows(y.size(0), y.dtype):
-        part = None if going is None else _at(going, rows)
-        by_y = back(rows, torch.empty_like(_at(y, rows)) if a is not None or part is None else part)
-        if a is not None:
-            by_matrix.addmm_(_at(a, rows).t(), by_y)
-            part = None if part is None else torch.mm(by_y, turned, out=part)
-        if part is not None and lists.scale is not None:
-            part.mul_(_at(lists.scale, rows).to(part.dtype))
+        going = memory.empty((x.size(0), width), x)  # what goes back along the edges
+    groups = None if y is not None or lists.offsets is None else _Groups(lists.offsets, matrix, splines, None)
+    back = _ScaleBackward(splines)
+    for part in lists.parts(x.dtype):
+        rows, to = part.rows, None if going is None else _at(going, part.rows)
+        before = _before(grad, out, rows, activation, by_own)
+        if groups is not None and a is not None:
+            groups.turn(part, _at(a, rows), before, to)
+        elif y is not None:
+            by_y = torch.empty_like(before) if a is not None or to is None else to
+            back(rows, before, _at(y, rows), by_y)
+            if a is not None:
+                by_matrix.addmm_(_at(a, rows).t(), by_y)
+                to = None if to is None else torch.mm(by_y, turned, out=to)
+        if to is not None and lists.scale is not None:
+            to.mul_(_at(lists.scale, rows).to(to.dtype))
     if going is not None:
         by_x = memory.empty(tuple(x.shape), x) if need_x else None
-        for arrived, rows in ((_sums(going, part, None), part.rows) for part in lists.back_parts(y.dtype)):
+        for part in lists.parts(x.dtype, back=True):
+            arrived = _sums(going, part, None)
             if a is None:
-                by_matrix.addmm_(_at(x, rows).t(), arrived)
-            if by_x is not None:
-                by_x = _put(arrived, by_x, rows) if a is not None else _multiplied(arrived, turned, by_x, rows)
-    return by_x, by_matrix, *back.sums, back.by_own
+                by_matrix.addmm_(_at(x, part.rows).t(), arrived)
+            if by_x is not None and a is not None:
+                by_x = _put(arrived, by_x, part.rows)
+            elif by_x is not None:
+                torch.mm(arrived, turned, out=_at(by_x, part.rows))
+    found = (by_matrix, *back.sums) if groups is None else groups.derivatives()
+    return by_x, *found, by_own
+
+
+class _Groups:
+    r"""Rows of one degree together: each group has a matrix :math:`W \, \mathrm{diag}(s_g)` and a bias of its own.
+
+    So no pass scales the rows, and the products need not be kept: the derivative by :math:`s_g` follows from that by
+    the matrix.
+
+    Args:
+        offsets: ``[groups + 1]`` where the rows of each group begin and end.
+        matrix, splines, bias: As in :func:`scale_conv`.
+    """
+
+    def __init__(self, offsets: Tensor, matrix: Tensor, splines: Sequence[Tensor], bias: Tensor | None) -> None:
+        basis, gamma, beta = splines
+        self.matrix, self.basis = matrix, basis[offsets[:-1]]
+        self.scale, self.shift = 1 + self.basis @ gamma, self.basis @ beta
+        self.shift = self.shift if bias is None else self.shift + bias
+        self.matrices = matrix * self.scale[:, None]
+        self.by_matrices, self.by_shift = torch.empty(0), torch.empty(0)
+
+    def multiply(self, part: Part, sums: Tensor, out: Tensor) -> None:
+        """Some rows of sums times their matrices, moved by their biases."""
+        own = self.shift[part.groups].unbind(), self.matrices[part.groups].unbind()
+        for shift, matrix, rows, result in zip(*own, part.cut(sums), part.cut(out), strict=True):
+            torch.addmm(shift, rows, matrix, out=result)
+
+    def turn(self, part: Part, sums: Tensor, before: Tensor, by_sums: Tensor | None) -> None:
+        """From a derivative of what :meth:`multiply` gave, that by the sums, and the groups' share of the others."""
+        if not self.by_matrices.numel():
+            self.by_matrices, self.by_shift = torch.zeros_like(self.matrices), torch.zeros_like(self.shift)
+        every, each = torch.arange(before.size(0), dtype=part.starts.dtype), part.cut(before)
+        self.by_shift[part.groups] += _sum_lists(before, part.starts, every, None)
+        for by_matrix, columns, rows in zip(
+            self.by_matrices[part.groups].unbind(), part.cut(sums.t(), 1), each, strict=True
+        ):
+            by_matrix.addmm_(columns, rows)
+        if by_sums is not None:
+            turned = self.matrices[part.groups].transpose(1, 2).unbind()
+            for matrix, rows, result in zip(turned, each, part.cut(by_sums), strict=True):
+                torch.mm(rows, matrix, out=result)
+
+    def derivatives(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Those by the matrix, the coefficients and the bias."""
+        by_scale, turned = (self.by_matrices * self.matrix).sum(1), self.basis.t()
+        by_matrix = self.by_matrices.mul_(self.scale[:, None]).sum(0)
+        return by_matrix, turned @ by_scale, turned @ self.by_shift, self.by_shift.sum(0)
 
 
 class _ScaleBackward:
-    """The derivatives of :func:`scale_rows`, one piece of rows after the other.
-
-    Args:
-        grad, out, y, splines, activation, own: As in :func:`scale_rows_backward`.
+    """The derivatives of rows that are scaled by their splines, one piece after the other.
 
     Attributes:
         sums: Those by the coefficients and the bias, of the pieces so far.
-        by_own: That by what was added, or None.
     """
 
-    def __init__(
-        self, grad: Tensor, out: Tensor | None, y: Tensor, splines: Sequence[Tensor], activation: str, *, own: bool
-    ) -> None:
-        self.grad, self.out, self.y, self.splines, self.activation = grad, out, y, splines, activation
-        gamma = splines[1]
+    def __init__(self, splines: Sequence[Tensor]) -> None:
+        self.basis, gamma, _ = self.splines = splines
         self.sums = (torch.zeros_like(gamma), torch.zeros_like(gamma), gamma.new_zeros(gamma.size(1)))
-        self.by_own = torch.empty_like(y, memory_format=torch.contiguous_format) if own else None
 
-    def __call__(self, rows: slice, out: Tensor) -> Tensor:
-        """The derivative by the rows of a piece, written into ``out``."""
-        before, y, basis = _at(self.grad, rows), _at(self.y, rows), _at(self.splines[0], rows)
-        if self.out is not None:
-            before = activation_backward(before, _at(self.out, rows), self.activation)
-        if self.by_own is not None:
-            _at(self.by_own, rows).copy_(before)
+    def __call__(self, rows: slice, before: Tensor, y: Tensor, out: Tensor) -> None:
+        """Write the derivative by the rows of a piece, ``y``, into ``out``."""
+        basis = _at(self.basis, rows)
         by_gamma, by_beta, by_bias = self.sums
-        columns = basis.t()
-        by_beta.addmm_(columns, before)
+        by_beta.addmm_(basis.t(), before)
         by_bias.add_(before.sum(0))
-        by_gamma.addmm_(columns, torch.mul(before, y, out=out))
+        by_gamma.addmm_(basis.t(), torch.mul(before, y, out=out))
         torch.mm(basis, self.splines[1], out=out)
-        return torch.addcmul(before, before, out, out=out)
+        torch.addcmul(before, before, out, out=out)
 
 
-def _scale(
-    y: Tensor,
-    splines: Sequence[Tensor],
-    rows: slice,
-    bias: Tensor | None,
-    own: Tensor | None,
-    activation: str,
-    out: Tensor,
-) -> None:
-    """:func:`scale_rows` for a piece of rows, ``y``, into ``out``."""
+def _before(grad: Tensor, out: Tensor | None, rows: slice, activation: str, by_own: Tensor | None) -> Tensor:
+    """The derivative before the activation, which is that by what was added."""
+    before = _at(grad, rows)
+    before = before if out is None else activation_backward(before, _at(out, rows), activation)
+    if by_own is not None:
+        _at(by_own, rows).copy_(before)
+    return before
+
+
+def _room_for_own(like: Tensor, *, own: bool) -> Tensor | None:
+    return torch.empty_like(like, memory_format=torch.contiguous_format) if own else None
+
+
+def _scale(y: Tensor, splines: Sequence[Tensor], rows: slice, bias: Tensor | None, out: Tensor) -> None:
+    """A piece of rows, ``y``, scaled and moved, into ``out``."""
     basis, gamma, beta = splines
     basis = _at(basis, rows)
     if bias is None:
@@ -275,6 +334,10 @@ def _scale(
     else:
         torch.addmm(bias, basis, beta, out=out)
     out.addcmul_(y, basis @ gamma).add_(y)
+
+
+def _finish(out: Tensor, rows: slice, own: Tensor | None, activation: str) -> None:
+    """Add what is added to a piece of rows, and activate it."""
     activate_(out if own is None else out.add_(_at(own, rows)), activation)
 
 
@@ -289,12 +352,6 @@ def _put(part: Tensor, whole: Tensor, rows: slice) -> Tensor:
     if part.size(0) == whole.size(0):
         return part
     whole[rows] = part
-    return whole
-
-
-def _multiplied(part: Tensor, matrix: Tensor, whole: Tensor, rows: slice) -> Tensor:
-    """The whole with the product of a part of its rows."""
-    torch.mm(part, matrix, out=_at(whole, rows))
     return whole
 
 

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from demonet.degree.keep import lasting
 from demonet.degree.layout import DegreeLayout
 from demonet.ops import backend
-from demonet.ops.schedule.cpu import Blocks, Buffers, Part, Piece, cut_blocks, cut_parts, cut_pieces
+from demonet.ops.schedule.cpu import Blocks, Buffers, Piece, cut_blocks, cut_pieces
 from demonet.ops.schedule.gpu import Groups, Tiles, cut_groups, cut_lists
 
 T = TypeVar("T")
@@ -190,12 +190,6 @@ def tiles_of(pointer: Tensor) -> Tiles:
 def buffers_of(pointer: Tensor) -> Buffers:
     """Memory for sums over lists whose graph is not known, as long as the lists are there."""
     return _once(_made_for(pointer, pointer), "buffers", Buffers)
-
-
-def parts_of(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
-    """The lists of a graph that is not known, with the factors that they were made with, cut for a CPU."""
-    made = _made_for(pointer, pointer)
-    return _once(made, f"parts in {dtype}", lambda: cut_parts(pointer, neighbours, weight, dtype))
 
 
 def tensors_of(layout: DegreeLayout, x: Tensor) -> list[Tensor]:

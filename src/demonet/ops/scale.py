@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from demonet.degree.keep import lasting
 from demonet.ops import backend, cpu, reference
 from demonet.ops import library as operators
-from demonet.ops.graph import buffers_of, parts_of, tiles_of
+from demonet.ops.graph import tiles_of
 from demonet.ops.noise import RowNoise
-from demonet.ops.schedule.cpu import Buffers, Part
+from demonet.ops.schedule.cpu import Buffers, Part, cut_parts
 from demonet.ops.schedule.gpu import Tiles
 
 
@@ -128,6 +129,8 @@ class Lists:
         weight: ``[m]`` the factor of every entry, or None.
         back_pointer, back_neighbours, back_weight: The same of the reversed edges.
         scale: ``[n, 1]`` the factor of every sum, or None.
+        offsets: ``[groups + 1]`` where rows are so many in groups of one degree that a CPU multiplies each group by a
+            matrix of its own: where these begin and end; or None.
     """
 
     pointer: Tensor
@@ -137,6 +140,7 @@ class Lists:
     back_neighbours: Tensor
     back_weight: Tensor | None
     scale: Tensor | None
+    offsets: Tensor | None = None
 
     def sums(self, x: Tensor) -> Tensor:
         """The sums over neighbours."""
@@ -153,18 +157,23 @@ class Lists:
         """The reversed ones."""
         return tiles_of(self.back_pointer)
 
-    def parts(self, dtype: torch.dtype) -> list[Part]:
-        """The lists as a CPU takes them."""
-        return parts_of(self.pointer, self.neighbours, self.weight, dtype)
+    @cached_property
+    def _cut(self) -> dict[tuple[torch.dtype, bool], list[Part]]:
+        return {}
 
-    def back_parts(self, dtype: torch.dtype) -> list[Part]:
-        """The reversed ones."""
-        return parts_of(self.back_pointer, self.back_neighbours, self.back_weight, dtype)
+    def parts(self, dtype: torch.dtype, *, back: bool = False) -> list[Part]:
+        """The lists as a CPU takes them; with ``back`` the reversed ones."""
+        if (dtype, back) not in self._cut:
+            lists = (self.pointer, self.neighbours, self.weight)
+            reverse = (self.back_pointer, self.back_neighbours, self.back_weight)
+            with lasting():
+                self._cut[dtype, back] = cut_parts(*(reverse if back else lists), dtype, self.offsets)
+        return self._cut[dtype, back]
 
-    @property
+    @cached_property
     def memory(self) -> Buffers:
         """Memory for large results on a CPU, the same in every epoch."""
-        return buffers_of(self.pointer)
+        return Buffers()
 
     def back(self, grad: Tensor) -> Tensor:
         """Their derivative: sums along the reversed edges."""
@@ -183,6 +192,7 @@ def scale_conv(
     noise: RowNoise | None = None,
     *,
     product_first: bool,
+    known: bool = False,
 ) -> Tensor:
     r""":func:`scale_rows` of :math:`y_v = W^\top \sum_u w_{vu} x_u`: a whole convolution as one function.
 
@@ -193,8 +203,11 @@ def scale_conv(
         splines, bias, own, activation, noise: As in :func:`scale_rows`, of the dtype of the rows. On a CPU, there is no
             noise.
         product_first: Whether rows are multiplied before they are summed.
+        known: Whether ``x`` are the sums already, which have no derivative.
     """
-    order = (product_first, torch.is_grad_enabled())
+    if known and backend.family(x) != "cpu":
+        return scale_rows(x @ matrix, splines, bias, own, activation, noise)
+    order = (product_first, known, torch.is_grad_enabled())
     out: Tensor = _ScaleConv.apply(x, matrix, *splines, bias, own, lists, activation, noise, order)
     return out
 
@@ -213,15 +226,16 @@ class _ScaleConv(torch.autograd.Function):
         lists: Lists,
         activation: str,
         noise: RowNoise | None,
-        order: tuple[bool, bool],
+        order: tuple[bool, bool, bool],
     ) -> Tensor:
-        ctx.lists, ctx.activation, ctx.noise, (ctx.product_first, keep) = lists, activation, noise, order
+        ctx.lists, ctx.activation, ctx.noise, (ctx.product_first, ctx.known, keep) = lists, activation, noise, order
         splines = Splines(basis, gamma, beta)
+        y: Tensor | None
         a: Tensor | None = None
         if backend.family(x) == "cpu":
             # Sums cost less than what is read for them again, unless they are wide.
             keep = not ctx.product_first and (not ctx.needs_input_grad[0] or x.size(1) < matrix.size(1))
-            options = {"product_first": ctx.product_first, "keep": keep}
+            options = {"product_first": ctx.product_first, "known": ctx.known, "keep": keep}
             out, y, a = cpu.scale_conv(x, lists, matrix, splines, bias, own, activation, **options)
         elif ctx.product_first:
             kernels, given = _kernels(x), (lists, splines, bias, own, activation, noise)
@@ -249,8 +263,8 @@ class _ScaleConv(torch.autograd.Function):
                 [lists.back_pointer, lists.back_neighbours],
                 [],
             ]
-            a = operators.ops.aggregate(x, *again)
-            y = (a if lists.scale is None else a * lists.scale.to(a.dtype)) @ matrix
+            a = x if ctx.known else operators.ops.aggregate(x, *again)
+            y = (a if lists.scale is None or ctx.known else a * lists.scale.to(a.dtype)) @ matrix
             h = definition(y, splines, bias, own, ctx.activation, ctx.noise)
             given = [x, matrix, gamma, beta, bias, own]
             by_x, by_matrix, by_gamma, by_beta, by_bias, by_own = reference.derivatives([h], given, [grad])

@@ -9,6 +9,7 @@ through a layer while they are in the cache (:class:`Piece`).
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -113,50 +114,72 @@ def cut_pieces(offsets: Tensor, lists: Lists, back: Lists, rows: int | None = No
         back: The same, reversed; the very same tensors in an undirected graph.
         rows: How many rows a piece has at most; by default as the backend says.
     """
-    bounds = offsets.tolist()
-    most, total = rows or backend.PIECE_ROWS, bounds[-1]
-    step = -(-total // max(-(-total // most), 1)) or 1
-    pieces, group = [], 0
-    for start in range(0, total, step):
-        end = min(start + step, total)
-        while bounds[group + 1] <= start:
-            group += 1
-        inside, g = [], group
-        while g + 1 < len(bounds) and bounds[g] < end:
-            first, last = max(bounds[g], start) - start, min(bounds[g + 1], end) - start
-            if last > first:
-                inside.append((g, first, last))
-            g += 1
-        own = _cut_lists(*lists, start, end)
-        reverse = own if back[1] is lists[1] else _cut_lists(*back, start, end)
-        pieces.append(Piece(slice(start, end), own, reverse, _unbatched(inside, len(bounds) - 1)))
+    pieces = []
+    for place in _equal_slices(int(offsets[-1]), rows or backend.PIECE_ROWS):
+        own = _cut_lists(*lists, place.start, place.stop)
+        reverse = own if back[1] is lists[1] else _cut_lists(*back, place.start, place.stop)
+        groups, starts = _groups_in(offsets, place)
+        inside = zip(range(groups.start, groups.stop), pairwise(starts.tolist()), strict=True)
+        blocks = _unbatched([(g, start, end) for g, (start, end) in inside if end > start], offsets.numel() - 1)
+        pieces.append(Piece(place, own, reverse, blocks))
     return pieces
 
 
+def _equal_slices(total: int, most: int) -> list[slice]:
+    """About equal shares of all rows, of ``most`` rows at most."""
+    step = -(-total // max(-(-total // most), 1)) or 1
+    return [slice(start, min(start + step, total)) for start in range(0, total, step)]
+
+
+def _groups_in(offsets: Tensor, rows: slice) -> tuple[slice, Tensor]:
+    """The groups that have some of the rows, and where those of each begin and end, counted from the first row."""
+    first, last = (int((offsets[1:] <= rows.start).sum()), int((offsets[:-1] < rows.stop).sum()))
+    return slice(first, last), offsets[first : last + 1].clamp(rows.start, rows.stop) - rows.start
+
+
 class Part(NamedTuple):
-    """Consecutive rows of neighbour lists: their slice, their lists counted from 0, and the factors in these."""
+    """Consecutive rows of neighbour lists.
+
+    Attributes:
+        rows: Their slice.
+        pointer, neighbours, weight: Their lists, counted from 0, and the factors in these.
+        groups: The slice of groups that they belong to, if there are any.
+        starts: ``[groups + 1]`` where the rows of each of them begin and end here.
+        sizes: How many rows of each of them are here.
+    """
 
     rows: slice
     pointer: Tensor
     neighbours: Tensor
     weight: Tensor | None
+    groups: slice
+    starts: Tensor
+    sizes: list[int]
+
+    def cut(self, x: Tensor, dim: int = 0) -> Sequence[Tensor]:
+        """These rows of x, group by group."""
+        return x.split_with_sizes(self.sizes, dim)
 
 
-def cut_parts(pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype) -> list[Part]:
+def cut_parts(
+    pointer: Tensor, neighbours: Tensor, weight: Tensor | None, dtype: torch.dtype, offsets: Tensor | None = None
+) -> list[Part]:
     """Cut lists as :func:`cut_rows` cuts rows of that type; indices of 32 bits are read in half the time."""
     parts, small = [], max(pointer.numel(), neighbours.numel()) < 2**31
+    offsets = pointer.new_zeros(1) if offsets is None else offsets
     for rows in cut_rows(pointer.numel() - 1, dtype):
         own, others = _cut_lists(pointer, neighbours, rows.start, rows.stop)
         factors = None if weight is None else weight[int(pointer[rows.start]) : int(pointer[rows.stop])]
-        parts.append(Part(rows, *((own.int(), others.int()) if small else (own, others)), factors))
+        lists = (own.int(), others.int()) if small else (own, others)
+        groups, starts = _groups_in(offsets, rows)
+        parts.append(Part(rows, *lists, factors, groups, starts.to(lists[0].dtype), starts.diff().tolist()))
     return parts
 
 
 def cut_rows(rows: int, dtype: torch.dtype) -> list[slice]:
     """The pieces of a large graph, about equal; all rows of a small one, and of 16 bits, whose sums lose too much."""
     whole = rows < backend.PIECE_GRAPH_ROWS or dtype not in (torch.float32, torch.float64)
-    step = rows if whole else -(-rows // -(-rows // backend.PIECE_ROWS))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)] if rows else [slice(0, 0)]
+    return _equal_slices(rows, rows if whole else backend.PIECE_ROWS) if rows else [slice(0, 0)]
 
 
 def _cut_lists(pointer: Tensor, neighbours: Tensor, start: int, end: int) -> Lists:
