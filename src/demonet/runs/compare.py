@@ -577,7 +577,7 @@ def _write(
     with values_of(out / ABOUT):
         earlier = _outputs_of(out, read_sealed(member(out, ABOUT), _OTHER))
     # From here to the end, a killed process leaves files of this list or of the earlier one.
-    write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
+    write_sealed(member(out, ABOUT), about | {"files": files, "earlier": earlier})
     remove_listed(out, earlier.keys() - files)
     for name in files:
         move(member(out, f"{STAGE}/{name}"), member(out, name))
