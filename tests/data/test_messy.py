@@ -12,6 +12,8 @@ from demonet import DemonetError, DemonetWarning
 from demonet.data import ids_of, read_graph, read_graphs
 from demonet.data.columns import Columns, column_kinds
 from demonet.data.ids import is_missing
+from demonet.data.read import read_problem
+from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.features import FeatureMap
 from demonet.features.attributes import fitting_features, matrix_kind
 
@@ -544,6 +546,25 @@ def test_a_column_that_is_empty_now_is_told(path, write):
     first = read_graph(edges, features=write("f.csv", tables[0]))
     with pytest.warns(DemonetWarning, match=r"g\.csv: .*'size' \(no value; in training median 6, 1 to 11\)"):
         read_graph(edges, features=write("g.csv", tables[1]), columns=first.columns)
+
+
+def test_a_day_that_does_not_exist_and_numbers_that_are_too_large_are_named(path, write):
+    with pytest.raises(DemonetError, match=r"f\.csv: '2024-02-30' in column 'day' is not a date"):
+        read_graph(path, features=write("f.csv", "node,day\na,2024-02-28\nb,2024-02-30\n"))
+    first = read_graph(path, features=write("f.csv", "node,size\na,1\nb,3e38\nc,3\nd,4\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for columns in (None, first.columns):
+            with pytest.raises(DemonetError, match=r"f\.csv:3: 1e\+200 in column 'size'"):
+                read_graph(path, features=write("f.csv", "node,size\na,1\nb,1e200\n"), columns=columns)
+
+
+def test_an_infinite_number_among_labels_that_measure_is_no_class(path, write):
+    """Before, all of them became classes."""
+    labels = write("l.csv", "node,size\na,1.5\nb,-inf\nc,3.5\nd,4.5\n")
+    table = read_problem(path, labels, None, ReadOptions(), InputFiles()).labels
+    assert "'-inf'" in str(table.error)
+    assert table.error.line == 3
 
 
 def test_a_typing_error_in_a_column_without_a_name_is_left_out_by_its_number(path, write):

@@ -206,8 +206,8 @@ class Columns:
             else:
                 values = table.numbers(place) if column.kind != "date" else table.days(place, column.day_first)
                 gone = np.isnan(values)
+                _check_finite(values, column.name, table)
                 block[:, : width - column.missing] = column.numbers(values)
-                _check_finite(block[:, 0], column.name, table)
                 others.append(column.difference(values))
             if column.missing:
                 block[gone, width - 1] = 1
@@ -400,6 +400,8 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
     name, kind = table.names[place], table.type(place)
     out = Hint("{ignore} leaves the column out", ignore=name)
     if kind in ("other", "time"):
+        if kind == "time" and (day := next(filter(_is_no_day, table.known(place)), None)):
+            raise DemonetError(f"{day!r} in column {name!r} is not a date", file=table.file, hint=out)
         what = "times of day" if kind == "time" else f"type {table.columns[place].type}"
         raise DemonetError(f"column {name!r} has {what}, which are not features", file=table.file, hint=out)
     if kind == "date":
@@ -415,13 +417,18 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
             values = table.numbers(place)
             known = values[~np.isnan(values)]
             if known.size:
-                _check_finite(values.astype(np.float32), name, table)
+                _check_finite(values, name, table)
                 found: ValueKind = "indicator" if kind == "flag" else column_kinds(known[:, None])[0]
                 return ColumnEncoding.learn(name, found, values)
         elif texts:
             return _categories(name, table.texts(place), table.known(place), table)
     warn(DemonetWarning(f"column {name!r} is empty and not used", file=table.file))
     return ColumnEncoding(name, "unused")
+
+
+def _is_no_day(text: str) -> bool:
+    """Whether a text has the form of a date, and there is no such day."""
+    return ":" not in text and all(read_dates([text], day_first) is None for day_first in (True, False))
 
 
 def _categories(name: str, texts: Sequence[str | None], categories: list[str], table: Attributes) -> ColumnEncoding:
@@ -451,10 +458,12 @@ def tell_others(found: Sequence[str | None], file: str | Path | None) -> None:
         warn(DemonetWarning(problem, file=file, hint="are these the same columns, in the same units?"))
 
 
-def _check_finite(values: NDArray[np.float32], name: str, table: Attributes) -> None:
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise DemonetError(f"{values[row]} in column {name!r}", **table.where(row), hint="numbers must be finite")
+def _check_finite(values: NDArray[np.float64], name: str, table: Attributes) -> None:
+    large = np.abs(values) > np.finfo(np.float32).max
+    if large.any():
+        row = int(np.flatnonzero(large)[0])
+        hint = "numbers must be finite in single precision, so below 3e38"
+        raise DemonetError(f"{values[row]:g} in column {name!r}", **table.where(row), hint=hint)
 
 
 def listed(names: Sequence[str]) -> str:
