@@ -81,6 +81,14 @@ def test_columns_by_name_and_by_position(path, write):
     assert torch.equal(by_place.x, data.x)
     with pytest.raises(DemonetError, match=r"nodes\.csv: label_column: .*'rank'.*role"):
         read_graph(path, table, id_column="user", label_column="rank")
+    usual, other = (
+        write("usual.csv", "node,user,role\na,1,x\nb,2,y\n"),
+        write("other.csv", "user,age\na,3\nb,4\nc,5\nd,6\n"),
+    )
+    with pytest.raises(DemonetError, match=r"usual\.csv: id_column: .*'usr'"):  # before, the ids were those of "node"
+        read_graph(path, usual, id_column="usr")
+    labels = write("labels.csv", "node,role\na,x\nb,y\n")
+    assert read_graph(path, labels, other, id_column="user").y.tolist() == [0, 1, -1, -1]
 
 
 def test_an_id_column_is_found_by_its_name(path, write):

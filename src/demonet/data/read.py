@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -380,6 +380,8 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         named_so = (*(() if labelled is None else labelled.names), options.label_column)
         names = {name.casefold() for name in named_so if isinstance(name, str)}
         featured = _features(features, labels, listing, numbering, nodes, files, given, names)
+    given_tables = [each.table for each in (labelled, featured) if each is not None and each.table is not None]
+    _check_id_column(given_tables, options)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
@@ -419,6 +421,14 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     return ReadResult(
         data, bool(said), columns, table, name, weights is not None, undirected, as_listed, listing.directed
     )
+
+
+def _check_id_column(tables: Sequence[Table], options: ReadOptions) -> None:
+    """Refuse a name of the column of ids that no table has; in one of two tables it may be another."""
+    name = options.id_column
+    trained = options.columns is not None or options.check_label is not None  # by a run, perhaps with another table
+    if tables and isinstance(name, str) and not trained and all(name not in (own.names or ()) for own in tables):
+        place_of(tables[0], name, "id_column")
 
 
 def _check_label_column(table: Table, options: ReadOptions) -> None:
