@@ -40,6 +40,9 @@ class Member(type(Path())):  # type: ignore[misc]
         found.check()
         return found
 
+    def __truediv__(self, name: str | os.PathLike[str]) -> Path:
+        return Path(self) / name  # what is below it has not been checked
+
     def check(self) -> None:
         """Refuse a link on the way to it."""
         path = self.folder

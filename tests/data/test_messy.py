@@ -86,7 +86,7 @@ def test_columns_by_name_and_by_position(path, write):
         write("other.csv", "user,age\na,3\nb,4\nc,5\nd,6\n"),
     )
     with pytest.raises(DemonetError, match=r"usual\.csv: id_column: .*'usr'"):  # before, the ids were those of "node"
-        read_graph(path, usual, id_column="usr")
+        read_graph(path, usual, id_column="usr", label_column="role")
     labels = write("labels.csv", "node,role\na,x\nb,y\n")
     assert read_graph(path, labels, other, id_column="user").y.tolist() == [0, 1, -1, -1]
 

@@ -572,7 +572,7 @@ def _write(
     (stage / TABLE).write_text(text.getvalue(), encoding="utf-8", newline="\n")
     (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
     if page is not None:
-        page(board, stage / PAGE)
+        page(board, member(out, f"{STAGE}/{PAGE}"))
     files = {name: sha256_of(member(out, f"{STAGE}/{name}")) for name in OUTPUTS if (stage / name).exists()}
     with values_of(out / ABOUT):
         earlier = _outputs_of(out, read_sealed(member(out, ABOUT), _OTHER))
