@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from demonet.errors import DemonetError, Hint
 
@@ -27,11 +27,42 @@ _TRIES = 1_000  # to create a temporary file, while other processes do
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2}
 
 
+class Member(type(Path())):  # type: ignore[misc]
+    """The path of a file below a folder of ours: it is opened, written, moved and removed without a link on the way."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, folder: Path, path: Path) -> Self:
+        """This path, if no part of it below the folder is a link."""
+        found = cls(path)
+        found.folder = folder
+        found.check()
+        return found
+
+    def __truediv__(self, name: str | os.PathLike[str]) -> Path:
+        return Path(self) / name  # what is below it has not been checked
+
+    def check(self) -> None:
+        """Refuse a link on the way to it."""
+        path = self.folder
+        for part in self.relative_to(self.folder).parts:
+            path /= part
+            if path.is_symlink():
+                raise link_error(path)
+
+
+def link_error(path: Path) -> DemonetError:
+    """What is said of a link in a folder of ours."""
+    return DemonetError("this is a link, which is not followed", file=path, hint="put the file itself there")
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary file that takes the place of ``path`` when the block succeeds and is deleted when it fails.
 
-    The file that a symbolic link points to is replaced, not the link. What exists and is not a regular file, such as a
+    The file that a symbolic link points to is replaced, not the link; of a :class:`Member`, a link is refused when the
+    block begins and when it ends, as libraries write by path. What exists and is not a regular file, such as a
     device or a pipe, cannot be replaced: the bytes are written into it when the block succeeds. ``-`` is standard
     output. A temporary file that a killed process has left is removed by the next block for the same path; it is known
     by its name, see :func:`part_of`.
@@ -49,8 +80,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
             with temporary.open("rb") as source, _sink(path) as sink:
                 shutil.copyfileobj(source, sink)
         return
-    path = Path(os.path.realpath(path))
-    temporary = path.with_name(part_of(path.name))
+    if isinstance(path, Member):
+        path.check()
+    else:
+        path = Path(os.path.realpath(path))
+    temporary = Path(path).with_name(part_of(path.name))
     handle = _create(temporary)
     try:
         yield temporary
@@ -59,6 +93,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if sys.platform == "win32":  # cannot rename an open file
             os.close(handle)
             handle = -1
+        if isinstance(path, Member):
+            path.check()
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

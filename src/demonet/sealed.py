@@ -13,7 +13,7 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any
 
-from demonet.atomic import replacing
+from demonet.atomic import Member, link_error, replacing
 from demonet.errors import DemonetError
 
 _SEAL = "sha256"
@@ -47,12 +47,6 @@ def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     raise DemonetError("does not match its checksum: damaged, or changed by hand", file=path, hint=hint)
 
 
-class Member(type(Path())):  # type: ignore[misc]
-    """The path of a file below a folder of ours: it is opened, moved and removed without a link on the way to it."""
-
-    folder: Path
-
-
 def member(folder: Path, name: str) -> Member:
     """The path of a file that a manifest names. It is below the folder, and there is no link on the way to it.
 
@@ -66,11 +60,7 @@ def member(folder: Path, name: str) -> Member:
         if part in ("", ".", "..") or any(mark in part for mark in "\\:\0"):
             raise DemonetError(f"{name!r} is not the name of a file in this folder", file=folder)
         path /= part
-        if path.is_symlink():
-            raise _is_link(path)
-    found = Member(path)
-    found.folder = folder
-    return found
+    return Member.of(folder, path)
 
 
 def opened(path: Path) -> BufferedReader:
@@ -129,15 +119,11 @@ def _place(path: Member, *, make: bool = False) -> Iterator[tuple[str, int | Non
         yield name, handle
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _is_link(path) from None
+            raise link_error(path) from None
         raise OSError(error.errno, error.strerror, str(path)) from None  # which file it was
     finally:
         if handle >= 0:
             os.close(handle)
-
-
-def _is_link(path: Path) -> DemonetError:
-    return DemonetError("this is a link, which is not followed", file=path, hint="put the file itself there")
 
 
 def to_json(value: Any) -> bytes:

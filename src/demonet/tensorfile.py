@@ -25,6 +25,7 @@ from demonet.sealed import opened
 
 T = TypeVar("T")
 _ZEROS = "0" * 64
+_MOST_HEADER = 10**8  # bytes, as in safetensors
 _DAMAGED = "the file is damaged, or was not written by demonet"
 
 
@@ -78,6 +79,17 @@ def read_tensors(path: str | Path, *formats: str) -> TensorFile:
         return TensorFile(load(raw), json.loads(metadata["facts"]), str(found))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DemonetError(f"cannot be read: {error}", file=path, hint=_DAMAGED) from error
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file begins as :func:`write_tensors` begins it; the rest of it is not read."""
+    try:
+        with opened(path) as stream:
+            start = stream.read(8)
+            metadata = _metadata(start + stream.read(min(_header_end(start) - 8, _MOST_HEADER)), path)
+    except DemonetError:
+        return False
+    return str(metadata.get("format")).startswith("demonet-")
 
 
 def pack_texts(texts: Sequence[str]) -> dict[str, Tensor]:

@@ -136,6 +136,17 @@ def test_other_forms_of_numbers_and_words_for_missing_ones_are_told(write, text,
     assert all(re.search(str(told), each) for each in found)
 
 
+def test_characters_that_are_not_seen_are_told(write):
+    """From a page or a document: a zero-width space, a soft hyphen, a byte order mark within a name."""
+    for name in ("ann\u200b", "an\u00adn", "\u2060ann"):
+        with pytest.warns(DemonetWarning, match="'ann' and "):
+            data = read_graph(write("e.csv", f"source,target\nann,bob\n{name},eve\nbob,eve\n"))
+        assert data.num_nodes == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_graph(write("e.csv", "source,target\n\u0645\u06cc\u200c\u0631,bob\nbob,eve\n"), directed=True)
+
+
 def test_labels_in_small_and_capital_letters_are_told(write):
     labels = write("l.csv", "node,kind\na,true\nb,TRUE\nc,False\n")
     with pytest.warns(DemonetWarning, match="labels .*'true' and 'TRUE'"):

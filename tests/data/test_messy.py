@@ -12,6 +12,8 @@ from demonet import DemonetError, DemonetWarning
 from demonet.data import ids_of, read_graph, read_graphs
 from demonet.data.columns import Columns, column_kinds
 from demonet.data.ids import is_missing
+from demonet.data.read import read_problem
+from demonet.data.readers.base import InputFiles, ReadOptions
 from demonet.features import FeatureMap
 from demonet.features.attributes import fitting_features, matrix_kind
 
@@ -79,6 +81,14 @@ def test_columns_by_name_and_by_position(path, write):
     assert torch.equal(by_place.x, data.x)
     with pytest.raises(DemonetError, match=r"nodes\.csv: label_column: .*'rank'.*role"):
         read_graph(path, table, id_column="user", label_column="rank")
+    usual, other = (
+        write("usual.csv", "node,user,role\na,1,x\nb,2,y\n"),
+        write("other.csv", "user,age\na,3\nb,4\nc,5\nd,6\n"),
+    )
+    with pytest.raises(DemonetError, match=r"usual\.csv: id_column: .*'usr'"):  # before, the ids were those of "node"
+        read_graph(path, usual, id_column="usr", label_column="role")
+    labels = write("labels.csv", "node,role\na,x\nb,y\n")
+    assert read_graph(path, labels, other, id_column="user").y.tolist() == [0, 1, -1, -1]
 
 
 def test_an_id_column_is_found_by_its_name(path, write):
@@ -279,8 +289,8 @@ def test_columns_without_names_that_are_not_those_of_training(path, write):
     near = "a,1,0\nb,2,1\nc,3,2\nd,4,3\n"
     learned = {text: read_graph(path, features=write("f.csv", text)).columns for text in (first, named, near)}
     for trained, given, fact in (
-        (first, second, r"'column 2' \(100 to 400\), 'column 3' \(0.125 to 0.75\)"),
-        (near, "a,0,1\nb,1,2\nc,-1,3\nd,3,3\n", r"'column 2' \(1 to 4\)"),
+        (first, second, r"'column 2' \([^)]*; in training [^)]* 100 to 400\), 'column 3' \([^)]* 0.125 to 0.75\)"),
+        (near, "a,0,1\nb,1,2\nc,-1,3\nd,3,3\n", r"'column 2' \([^)]*; in training [^)]* 1 to 4\)"),
         (named, first, "no names.*'big', 'small'"),
         (first, named, "has names.*'column 2', 'column 3'"),
     ):
@@ -486,6 +496,83 @@ def test_another_table_with_dates_or_gaps_that_training_did_not_have(path, write
         with pytest.warns(DemonetWarning, match=r"'size' \(1 of 2\)"):
             again = read_graph(path, features=table, columns=first.columns)
         assert again.x[:2].tolist() == [[*first.x[0, :3].tolist(), 1.5], [*first.x[0, :3].tolist(), 2]]
+
+
+@pytest.fixture
+def amounts(write):
+    """A function that reads a table of amounts and days of 40 nodes, as training or as a changed one."""
+    draw = np.random.default_rng(0)
+    given, day = draw.lognormal(5, 2, 40) * draw.choice([-1, 1], 40), draw.integers(0, 300, 40)
+
+    def read(columns=None, amount=lambda given: given, days=lambda day: day, rows=40):
+        cells = zip(range(rows), amount(given), np.datetime64("2023-03-01") + days(day), strict=False)
+        table = write("f.csv", "node,amount,day\n" + "".join(f"{node},{size:.9g},{at}\n" for node, size, at in cells))
+        edges = write("ring.csv", "".join(f"{node},{(node + 1) % rows}\n" for node in range(rows)))
+        return read_graph(edges, features=table, columns=columns).columns
+
+    return read
+
+
+@pytest.mark.parametrize("change", [
+    {"amount": lambda given: given / 1000},
+    {"amount": lambda given: given * 1000},
+    {"amount": lambda given: given / 60},
+    {"amount": lambda given: np.round(given / 1e6)},
+    {"days": lambda day: day // 300 - 19_400},
+    {"days": lambda day: day - 36_525},
+    {"days": lambda day: day * 1000 + 3_000},
+])  # fmt: skip
+def test_a_column_in_other_units_is_told(amounts, change):
+    """A thousand times smaller, most of it is within the range of training: before, nothing was said."""
+    columns, name = amounts(), "day" if "days" in change else "amount"
+    with pytest.warns(DemonetWarning, match=rf"f\.csv: .*'{name}' \(median \S+, .* to .*; in training median") as told:
+        amounts(columns, **change)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("change", [
+    {},
+    {"amount": lambda given: given * 4, "days": lambda day: day + 900},
+    {"amount": lambda given: given / 4, "days": lambda day: -day},
+    {"amount": lambda given: given / 1000, "rows": 9},
+    {"amount": lambda given: np.where(np.arange(40) < 28, given / 1000, given)},
+    {"amount": lambda given: np.where(np.arange(40) < 35, 0, given)},
+])  # fmt: skip
+def test_a_column_that_drifts_is_not_told(amounts, change):
+    """Growth and later days, few rows, and other shares of small, large and zero values."""
+    columns = amounts()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DemonetWarning)
+        amounts(columns, **change)
+
+
+def test_a_column_that_is_empty_now_is_told(path, write):
+    edges = write("ring.csv", "".join(f"{node},{(node + 1) % 12}\n" for node in range(12)))
+    tables = [
+        "node,size\n" + "".join(f"{node},{node if full and node else ''}\n" for node in range(12)) for full in (1, 0)
+    ]
+    first = read_graph(edges, features=write("f.csv", tables[0]))
+    with pytest.warns(DemonetWarning, match=r"g\.csv: .*'size' \(no value; in training median 6, 1 to 11\)"):
+        read_graph(edges, features=write("g.csv", tables[1]), columns=first.columns)
+
+
+def test_a_day_that_does_not_exist_and_numbers_that_are_too_large_are_named(path, write):
+    with pytest.raises(DemonetError, match=r"f\.csv: '2024-02-30' in column 'day' is not a date"):
+        read_graph(path, features=write("f.csv", "node,day\na,2024-02-28\nb,2024-02-30\n"))
+    first = read_graph(path, features=write("f.csv", "node,size\na,1\nb,3e38\nc,3\nd,4\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for columns in (None, first.columns):
+            with pytest.raises(DemonetError, match=r"f\.csv:3: 1e\+200 in column 'size'"):
+                read_graph(path, features=write("f.csv", "node,size\na,1\nb,1e200\n"), columns=columns)
+
+
+def test_an_infinite_number_among_labels_that_measure_is_no_class(path, write):
+    """Before, all of them became classes."""
+    labels = write("l.csv", "node,size\na,1.5\nb,-inf\nc,3.5\nd,4.5\n")
+    table = read_problem(path, labels, None, ReadOptions(), InputFiles()).labels
+    assert "'-inf'" in str(table.error)
+    assert table.error.line == 3
 
 
 def test_a_typing_error_in_a_column_without_a_name_is_left_out_by_its_number(path, write):

@@ -1,4 +1,4 @@
-"""Edge weights that training had not, or the reverse; weights and rates whose outputs are not finite are an error."""
+"""Weights that training had not, or had in other units; weights and rates whose outputs are not finite are errors."""
 
 import warnings
 
@@ -46,6 +46,24 @@ def test_of_graphs():
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
     with pytest.warns(DemonetWarning, match="weights"):
         weighted.transform([PLAIN, PLAIN])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_attributes_in_other_units_are_told(tmp_path, sparse):
+    draw = torch.Generator().manual_seed(0)
+    x, ends = torch.rand(30, 4, generator=draw) * (torch.rand(30, 4, generator=draw) > 0.5), list(PLAIN.edges)
+    graphs = [Data(x=x * factor, edge_index=torch.tensor(ends).T) for factor in (1, 0.2, 1000)]
+    for graph in graphs if sparse else ():
+        graph.x = graph.x.to_sparse_csr()
+    fitted = DEMONetClassifier(graph=graphs[0], **FAST).fit(list(range(30)), Y)
+    fitted.save(tmp_path / "model")
+    for classifier in (fitted, DEMONetClassifier.load(tmp_path / "model")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DemonetWarning)
+            classifier.predict(graph=graphs[0])
+            classifier.predict(graph=graphs[1])
+        with pytest.warns(DemonetWarning, match="'attributes'"):
+            classifier.predict(graph=graphs[2])
 
 
 KARATE = nx.karate_club_graph()

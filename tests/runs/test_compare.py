@@ -546,3 +546,20 @@ def test_the_command_in_processes_of_its_own(problem):
     found = json.loads(result.stdout)
     assert {row["method"] for row in found["rows"]} == {"majority", "degree-knn"}
     assert "4 of 4" in result.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_command_fails_if_every_method_does(problem, monkeypatch, capsys, form):
+    class Broken(Here):
+        def wait(self, seconds):
+            return [attempt(lambda task: {}["nothing"], self.tasks.pop())]
+
+    monkeypatch.setattr(compare, "LocalEngine", lambda *_: Broken())
+    command = ["demonet", "compare", "edges.csv", "--labels", "labels.csv", "--methods", "majority,degree-knn", *form]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.err.splitlines()[-1].endswith("failed: majority, degree-knn")
+    assert "KeyError: 'nothing'" in shown.out

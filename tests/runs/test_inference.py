@@ -170,6 +170,17 @@ def test_weights_that_are_missing_are_an_error(drawn):
         predict_run(drawn / "weighted", drawn / "ones.csv")
 
 
+def test_weights_in_other_units_are_told(drawn, tmp_path):
+    rows = [line.split(",") for line in (drawn / "weighted.csv").read_text().splitlines()[1:]]
+    for factor in (1000, 0.001):
+        table = tmp_path / "other.csv"
+        write_table(table, ("source", "target", "weight"), [(u, v, factor * float(weight)) for u, v, weight in rows])
+        with pytest.warns(
+            DemonetWarning, match=rf"other\.csv: .*'weights' \(median {2 * factor:g}, .*training median 2,"
+        ):
+            predict_run(drawn / "weighted", table)
+
+
 def test_another_direction_than_that_of_training_is_told(drawn):
     for run, other in (("directed", "plain.graphml"), ("directed", "plain.csv"), ("plain", "directed.graphml")):
         with pytest.warns(DemonetWarning, match=f"{other}: .*directed") as told:

@@ -11,13 +11,15 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save
 from tests.runs.files import Killed, fit
 from typer.testing import CliRunner
 
 from demonet import DemonetError, DemonetWarning
-from demonet.atomic import folder_locked
+from demonet.atomic import folder_locked, replacing
 from demonet.cli import app
 from demonet.runs import Reading, RunProgress, Settings, folder, load_run, predict_run
 from demonet.runs.folder import RunFolder, read_manifest, write_manifest
@@ -161,24 +163,26 @@ def test_every_name_of_a_manifest_is_below_its_folder(tmp_path_factory, name):
     assert folder in path.parents
 
 
+TENSORS = ("model.safetensors", "checkpoint-000.safetensors", "checkpoint-000.safetensors/forest.fit.safetensors")
+
+
 @pytest.mark.parametrize("again", [{}, {"resume": True}, {"overwrite": True}])
-@pytest.mark.parametrize("name", ["notes.txt", "whole/notes.txt", "model.safetensors", "split-000.json"])
+@pytest.mark.parametrize("name", ["notes.txt", "whole/notes.txt", *TENSORS, "split-000.json"])
 @pytest.mark.parametrize("asked", ["", "mine", "ours"])
 def test_a_folder_of_the_user_that_has_our_name_is_not_removed(problem, again, name, asked):
     """Also with a file of the name of a request; beside a real one, what a run does not write is the user's."""
-    if asked == "ours" and name == "model.safetensors":
-        return  # it may be damaged
+    theirs = save({"weight": torch.zeros(2)}, metadata={"format": "pt"})
     for of in ("unfinished", ".unfinished.part"):
         mine = problem / "run" / of / name
         mine.parent.mkdir(parents=True)
-        mine.write_text("mine")
+        mine.write_bytes(theirs if name in TENSORS else b"mine")
         if asked == "mine":
             (problem / "run" / of / "asked.json").write_text('{"question": "mine"}')
         elif asked == "ours":
             write_sealed(problem / "run" / of / "asked.json", {})
         with pytest.raises(DemonetError, match=r"^run"):
             fit(**again)
-        assert mine.read_text() == "mine"
+        assert mine.read_bytes() in (theirs, b"mine")
         shutil.rmtree("run")
 
 
@@ -274,7 +278,7 @@ def test_a_store_of_any_name_leaves_what_the_user_has_beside_it(problem, name):
     assert [entry for entry in problem.iterdir() if entry.name.endswith(".part")] == [mine.parent]
 
 
-@pytest.mark.parametrize("act", ["move from", "move to", "remove", "create"])
+@pytest.mark.parametrize("act", ["move from", "move to", "remove", "create", "write"])
 @pytest.mark.parametrize("place", ["folder", "file"])
 def test_a_link_that_appears_after_the_check_moves_and_removes_nothing_elsewhere(tmp_path, act, place):
     for name, text in (("kept", "mine"), ("run/logs", "ours")):
@@ -293,8 +297,9 @@ def test_a_link_that_appears_after_the_check_moves_and_removes_nothing_elsewhere
         "move to": lambda: move(other, path),
         "remove": lambda: remove(path),
         "create": lambda: created(path).close(),
+        "write": lambda: write_sealed(path, {}),
     }
-    if place == "folder":
+    if place == "folder" or act == "write":
         with pytest.raises(DemonetError, match="link"):
             acts[act]()
     elif act == "create":
@@ -323,6 +328,29 @@ def test_a_link_that_appears_after_the_check_is_not_followed(tmp_path):
     path.parent.symlink_to(tmp_path / "kept")
     with pytest.raises(DemonetError, match="link"):
         opened(path)
+
+
+@pytest.mark.parametrize("place", ["folder", "file"])
+def test_a_link_that_appears_while_a_file_is_written_is_not_followed(tmp_path, place):
+    """What libraries write goes to a file beside; where that gets the name, the folder is looked at again."""
+    for name in ("kept", "run/logs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "kept" / "a").write_text("mine")
+    path = member(tmp_path / "run", "logs/a")
+
+    def swapped():
+        with replacing(path) as temporary:
+            temporary.write_text("ours")
+            if place == "folder":
+                path.parent.rename(tmp_path / "old")
+                path.parent.symlink_to(tmp_path / "kept")
+                temporary.write_text("ours")
+            else:
+                path.symlink_to(tmp_path / "kept" / "a")
+
+    with pytest.raises(DemonetError, match="link"):
+        swapped()
+    assert files_in(tmp_path / "kept") == {tmp_path / "kept" / "a": b"mine"}
 
 
 def files_in(folder):

@@ -72,6 +72,8 @@ WRONG = [
     (Multilabel(), torch.tensor([[0, 1], [1, 2], [0, 0]]), ["label 2 ", "item 1", "column 1"]),
     (Multilabel(), torch.tensor([[0.0, 1.0], [0.5, 1.0], [0.0, 0.0]]), ["label 0.5 ", "item 1", "column 0"]),
     (Regress(), torch.tensor([1.0, math.inf, 2.0]), ["inf", "item 1"]),
+    (Regress(), torch.tensor([1.0, -1e300, math.nan], dtype=torch.float64), ["-1e+300", "item 1"]),
+    (Regress(), torch.tensor([0.0, 1e-300, 2e-300], dtype=torch.float64), ["2e-300", "item 2"]),
     (Regress(), torch.zeros(3, 1, 1), ["[3, 1, 1]"]),
     (Regress(), torch.zeros(2), ["2 targets", "3"]),
     (Classify(), torch.zeros(3), ["[3]", "torch.float32"]),

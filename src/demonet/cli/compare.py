@@ -12,6 +12,7 @@ import typer
 
 from demonet.cli.console import INTERRUPTED, Heartbeat, console_progress, print_table, say
 from demonet.cli.options import EdgesArgument, FeaturesOption, LabelsOption, Options, with_options
+from demonet.errors import DemonetError
 from demonet.options import COMPARING, Comparing, Reading
 from demonet.workers import import_ahead
 
@@ -71,10 +72,13 @@ def compare(
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         say(json.dumps(board.to_json()))
-        return
-    _print(board)
-    say(board.verdict.replace("`", ""))
-    say(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
+    else:
+        _print(board)
+        say(board.verdict.replace("`", ""))
+        say(f"Wrote {out}: open {out / 'report.html'}; the table is {out / 'leaderboard.csv'}.")
+    failed = [row.method for row in board.rows if row.status == "failed"]
+    if failed and board.best is None:
+        raise DemonetError(f"no method could be compared; failed: {', '.join(failed)}", file=out / "leaderboard.csv")
 
 
 def _print(board: Leaderboard) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -37,6 +38,11 @@ MAX_CATEGORIES = 50  # of one column
 MAX_NAMES = 10  # so many texts may all be different and still be categories, not names
 _SHOWN = 8  # columns named in a message
 _SAMPLE = 1000  # values of another column that say which decimal mark a table has
+_ENOUGH = 10  # numbers whose quartiles are compared with those of training
+_UNITS = (
+    10.0  # times as large or as small: drift seldom goes so far, and cents, minutes, metres, shares and thousands do
+)
+_FAR = 3652.0  # days: dates that are later or earlier by less are those of another year
 _DATE_PARTS = ("days", "month", "weekday")
 
 
@@ -52,7 +58,8 @@ class ColumnEncoding:
         missing: Whether values were missing, so that a column of 0 and 1 says where.
         categories: The categories, sorted; each is a column of 0 and 1.
         day_first: Whether dates are written day, month, year; None if all were written year first.
-        limits: The smallest and the largest number.
+        limits: The smallest and the largest number or date.
+        sizes: The quartiles of the numbers other than 0, without their signs.
     """
 
     name: str
@@ -62,6 +69,16 @@ class ColumnEncoding:
     categories: tuple[str, ...] = ()
     day_first: bool | None = True
     limits: tuple[float, float] | None = None
+    sizes: tuple[float, float, float] | None = None
+
+    @classmethod
+    def learn(cls, name: str, kind: ValueKind | Literal["date"], values: NDArray[np.float64], **found: Any) -> Self:
+        """A column of numbers, or of dates as days; NaN for missing ones."""
+        known = values[~np.isnan(values)]
+        limits = (float(known.min()), float(known.max()))
+        return cls(
+            name, kind, float(np.median(known)), known.size < values.size, limits=limits, sizes=_sizes(known), **found
+        )
 
     @property
     def encoded(self) -> list[tuple[str, ValueKind]]:
@@ -81,6 +98,41 @@ class ColumnEncoding:
         """``[rows, columns]`` numbers, or dates as days, with the median for missing ones."""
         values = np.where(np.isnan(values), self.median, values)
         return calendar(values) if self.kind == "date" else values[:, None]
+
+    def difference(self, values: NDArray[np.float64]) -> str | None:
+        """In words, how numbers or dates differ from those of training; None if that may be drift.
+
+        Numbers do if more than a quarter of them are outside the range of training, or if all three quartiles of their
+        sizes are more than ten times as large or as small: other units move all of them by one factor, while other
+        shares of small, large and zero values move some. Dates do if their median is further from those of training
+        than these are from one another, and than ten years. An empty column does.
+        """
+        known = values[~np.isnan(values)]
+        if self.limits is None or not self._differs(known, values.size, *self.limits):
+            return None
+        now = self._shown(np.median(known), known.min(), known.max()) if known.size else "no value"
+        return f"{self.name!r} ({now}; in training {self._shown(self.median, *self.limits)})"
+
+    def _differs(self, known: NDArray[np.float64], rows: int, low: float, high: float) -> bool:
+        if not known.size:
+            return self.missing and rows >= _ENOUGH  # otherwise it is told that values are missing
+        if self.kind == "date":
+            far = max(high - low, _FAR)
+            return not low - far <= np.median(known) <= high + far
+        if 4 * np.count_nonzero((known < low) | (known > high)) > known.size:
+            return True
+        if self.sizes is None or known.size < _ENOUGH:
+            return False
+        if (sizes := _sizes(known)) is None:
+            return self.median != 0 and not known.any()
+        pairs = list(zip(sizes, self.sizes, strict=True))
+        return all(now > _UNITS * then for now, then in pairs) or all(now * _UNITS < then for now, then in pairs)
+
+    def _shown(self, *numbers: float) -> str:
+        dates = self.kind == "date"
+        days = np.clip(numbers if dates else (), -1e8, 1e8).astype("datetime64[D]")  # a year has at most six digits
+        middle, low, high = map(str, days) if dates else (f"{number:g}" for number in numbers)
+        return f"median {middle}, {low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -135,7 +187,7 @@ class Columns:
     def encode(self, table: Attributes) -> NDArray[np.float32]:
         """``[rows, columns]`` the table as numbers."""
         result = np.zeros((table.rows, len(self.encoded)), dtype=np.float32)
-        at, unseen, outside, missing = 0, list[str](), list[str](), list[str]()
+        at, unseen, others, missing = 0, list[str](), list[str | None](), list[str]()
         for column, place in zip(self.columns, self._places(table), strict=True):
             if place is None:
                 continue
@@ -154,10 +206,9 @@ class Columns:
             else:
                 values = table.numbers(place) if column.kind != "date" else table.days(place, column.day_first)
                 gone = np.isnan(values)
+                _check_finite(values, column.name, table)
                 block[:, : width - column.missing] = column.numbers(values)
-                _check_finite(block[:, 0], column.name, table)
-                if column.limits is not None and _often_outside(values, *column.limits):
-                    outside.append("{!r} ({:g} to {:g})".format(column.name, *column.limits))
+                others.append(column.difference(values))
             if column.missing:
                 block[gone, width - 1] = 1
             elif gone.any():
@@ -169,9 +220,7 @@ class Columns:
         if unseen:
             message = f"categories that training did not have count as none of them: {', '.join(unseen[:_SHOWN])}"
             warn(DemonetWarning(message, file=table.file))
-        if outside:
-            message = f"many values are outside the range of training in {', '.join(outside[:_SHOWN])}"
-            warn(DemonetWarning(message, file=table.file, hint="are these the same columns, in the same units?"))
+        tell_others(others, table.file)
         return result
 
     def absent(self) -> NDArray[np.float32]:
@@ -217,8 +266,15 @@ class Columns:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The inverse of :meth:`state`."""
-        columns = tuple(from_json(ColumnEncoding, column) for column in state["columns"])
-        return cls(columns, bool(state["named"]))
+        return cls(encodings(state["columns"]), bool(state["named"]))
+
+
+def encodings(state: Sequence[dict[str, Any]]) -> tuple[ColumnEncoding, ...]:
+    """Columns from their fields in a file."""
+    found = tuple(from_json(ColumnEncoding, column) for column in state)
+    if not all(np.isfinite([column.median, *(column.limits or ()), *(column.sizes or ())]).all() for column in found):
+        raise DemonetError("a number that was learned about a column is not finite")
+    return found
 
 
 class Attributes:
@@ -344,14 +400,15 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
     name, kind = table.names[place], table.type(place)
     out = Hint("{ignore} leaves the column out", ignore=name)
     if kind in ("other", "time"):
+        if kind == "time" and (day := next(filter(_is_no_day, table.known(place)), None)):
+            raise DemonetError(f"{day!r} in column {name!r} is not a date", file=table.file, hint=out)
         what = "times of day" if kind == "time" else f"type {table.columns[place].type}"
         raise DemonetError(f"column {name!r} has {what}, which are not features", file=table.file, hint=out)
     if kind == "date":
         day_first = table.day_first(place)
         values = table.days(place)
-        known = values[~np.isnan(values)]
-        if known.size:
-            return ColumnEncoding(name, "date", float(np.median(known)), known.size < values.size, (), day_first)
+        if not np.isnan(values).all():
+            return ColumnEncoding.learn(name, "date", values, day_first=day_first)
     else:
         texts = Counter(table.texts(place)) if kind == "text" else Counter[str | None]()
         del texts[None]
@@ -360,14 +417,18 @@ def _learn(place: int, table: Attributes) -> ColumnEncoding:
             values = table.numbers(place)
             known = values[~np.isnan(values)]
             if known.size:
-                _check_finite(values.astype(np.float32), name, table)
+                _check_finite(values, name, table)
                 found: ValueKind = "indicator" if kind == "flag" else column_kinds(known[:, None])[0]
-                limits = None if kind == "flag" else (float(known.min()), float(known.max()))
-                return ColumnEncoding(name, found, float(np.median(known)), known.size < values.size, limits=limits)
+                return ColumnEncoding.learn(name, found, values)
         elif texts:
             return _categories(name, table.texts(place), table.known(place), table)
     warn(DemonetWarning(f"column {name!r} is empty and not used", file=table.file))
     return ColumnEncoding(name, "unused")
+
+
+def _is_no_day(text: str) -> bool:
+    """Whether a text has the form of a date, and there is no such day."""
+    return ":" not in text and all(read_dates([text], day_first) is None for day_first in (True, False))
 
 
 def _categories(name: str, texts: Sequence[str | None], categories: list[str], table: Attributes) -> ColumnEncoding:
@@ -380,15 +441,29 @@ def _categories(name: str, texts: Sequence[str | None], categories: list[str], t
     return ColumnEncoding(name, "category", missing=known < len(texts), categories=tuple(categories))
 
 
-def _often_outside(values: NDArray[np.float64], low: float, high: float) -> bool:
-    known = values[~np.isnan(values)]
-    return bool(4 * np.count_nonzero((known < low) | (known > high)) > known.size)
+def _sizes(known: NDArray[np.float64]) -> tuple[float, float, float] | None:
+    """The quartiles of the numbers other than 0, without their signs; None of few numbers."""
+    sizes = np.sort(np.abs(known[known != 0]))
+    if sizes.size < _ENOUGH:
+        return None
+    first, second, third = (float(sizes[sizes.size * part // 4]) for part in (1, 2, 3))
+    return first, second, third
 
 
-def _check_finite(values: NDArray[np.float32], name: str, table: Attributes) -> None:
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise DemonetError(f"{values[row]} in column {name!r}", **table.where(row), hint="numbers must be finite")
+def tell_others(found: Sequence[str | None], file: str | Path | None) -> None:
+    """Warn of what :meth:`ColumnEncoding.difference` has found."""
+    if named := [one for one in found if one is not None]:
+        more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+        problem = f"other numbers than in training: {', '.join(named[:_SHOWN])}{more}"
+        warn(DemonetWarning(problem, file=file, hint="are these the same columns, in the same units?"))
+
+
+def _check_finite(values: NDArray[np.float64], name: str, table: Attributes) -> None:
+    large = np.abs(values) > np.finfo(np.float32).max
+    if large.any():
+        row = int(np.flatnonzero(large)[0])
+        hint = "numbers must be finite in single precision, so below 3e38"
+        raise DemonetError(f"{values[row]:g} in column {name!r}", **table.where(row), hint=hint)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Coded:
 
 
 Ids = np.ndarray | Coded  # int64, or strings
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")  # what is pasted from pages and documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ def take(ids: Ids, numbers: np.ndarray) -> Ids:
 
 
 def warn_of_forms(names: Iterable[Any], what: str, *, words: bool = False, **where: Any) -> None:
-    """Warn of names that differ only in the form of a number, such as ``7``, ``007`` and ``7.0``, and are kept apart.
+    """Warn of names that differ only in form, and are kept apart: ``7``, ``007`` and ``7.0``, or one that is not seen.
 
     Args:
         names: The names.
@@ -85,7 +87,10 @@ def warn_of_forms(names: Iterable[Any], what: str, *, words: bool = False, **whe
 
 
 def _form(name: str, words: bool) -> str | None:
-    """What names that differ only in form have in common: of a number its plain form; None for any other name."""
+    """What names that differ only in form have in common: a plain form of all that is seen; None of other names."""
+    if not name.isascii() and _INVISIBLE.search(name):
+        seen = _INVISIBLE.sub("", name)
+        return _form(seen, words) or seen
     value = number_value(name)
     if value is not None:
         return str(value)

@@ -160,8 +160,8 @@ class Labels(_ById):
 
 
 def _word(values: NDArray[np.float64], wrong: NDArray[np.int64]) -> int | None:
-    """The first row that has no number in a column of numbers that measure, at most half of which are none."""
-    known = values[~np.isnan(values)]
+    """The first row that has no finite number in a column of numbers that measure, at most half of which are none."""
+    known, wrong = values[np.isfinite(values)], np.union1d(wrong, np.flatnonzero(np.isinf(values)))
     return int(wrong[0]) if wrong.size and wrong.size <= known.size and measures(known) else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -378,6 +378,7 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
         named_so = (*(() if labelled is None else labelled.names), options.label_column)
         names = {name.casefold() for name in named_so if isinstance(name, str)}
         featured = _features(features, labels, listing, numbering, files, given, names)
+    _check_id_column((labelled, featured), options)
     for given_by_id in (labelled, featured):
         if given_by_id is not None:
             numbering = _add_unknown(given_by_id, numbering, add=options.add_isolated)
@@ -417,6 +418,14 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     return ReadResult(
         data, bool(said), columns, table, name, weights is not None, undirected, as_listed, listing.directed
     )
+
+
+def _check_id_column(given: Sequence[Labels | FeatureRows | None], options: ReadOptions) -> None:
+    """Refuse a name of the column of ids that no table has; in one of two tables it may be another."""
+    tables, name = [one.table for one in given if one is not None and one.table is not None], options.id_column
+    trained = options.columns is not None or options.check_label is not None  # by a run, perhaps with another table
+    if tables and isinstance(name, str) and not trained and all(name not in (own.names or ()) for own in tables):
+        place_of(tables[0], name, "id_column")
 
 
 def _check_label_column(table: Table, options: ReadOptions) -> None:
@@ -612,6 +621,7 @@ def _collect(table: Table, labels: Any, options: ReadOptions, files: InputFiles)
     if labels is not None:
         listed = Listing(graph_ids, graph_ids, nodes=graphs.node_ids, file=table.file)
         labelled = _labels(labels, listed, graphs, files, options)
+        _check_id_column((labelled,), options)
         _add_unknown(labelled, graphs, "graph {name!r} has a label but no edge")
     y, class_names = encode_classes([None] * graphs.node_ids.size) if labelled is None else labelled.encode(graphs)
     pairs = np.concatenate([graph_of * n + source_of, graph_of * n + target_of])

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from demonet.checks import check_classes, labelled
-from demonet.data.columns import Columns
+from demonet.data.columns import ColumnEncoding, Columns, encodings, tell_others
 from demonet.data.splits import Split, check_split, fractions
 from demonet.ensemble import Progress
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
@@ -49,6 +49,8 @@ FORMAT = "demonet-model-3"
 NETWORK_ONLY: tuple[str, ...] = ("preset", "scheme", "features", "hidden", "layers", "lr", "epochs", "patience")
 NETWORK_ONLY += ("loss", "batch_size", "neighbours")
 AUTO_ONLY = ("effort", "time_limit", "n_jobs")
+WEIGHTS, ATTRIBUTES = "weights", "attributes"  # numbers that are compared with those of training
+SAMPLE = 10_000  # of so many
 _PARTS = ("train", "val", "test")
 
 
@@ -66,6 +68,7 @@ class Fitted:
         split: Training and validation items.
         columns: What the columns of a table of attributes are, if the attributes come from one.
         weighted: Whether edges had weights in training; None if that is not known.
+        numbers: What weights, and attributes that come from no table, were like in training.
     """
 
     estimator: str
@@ -77,6 +80,7 @@ class Fitted:
     split: Split
     columns: Columns | None = None
     weighted: bool | None = None
+    numbers: tuple[ColumnEncoding, ...] = ()
 
     def outputs(self, items: Items, rows: Array | None = None) -> Array:
         """``[items, outputs]`` probabilities, or values in the units of the targets; of ``rows`` alone, if given."""
@@ -114,15 +118,27 @@ class Fitted:
                 hint="read_graph(edges, features=..., columns=estimator.columns_)",
             )
 
-    def match_weights(self, graphs: Sequence[Data], given: bool | None = None, file: str | Path | None = None) -> None:
-        """Tell of edge weights that differ from training; those that training did not have are removed.
+    def match_numbers(
+        self,
+        graphs: Sequence[Data],
+        given: bool | None = None,
+        file: str | Path | None = None,
+        features: str | Path | None = None,
+    ) -> None:
+        """Tell of weights and attributes that differ from training; weights that training did not have are removed.
 
         Args:
             graphs: The graphs, in which weights that are all 1 are left out.
             given: Whether their source has weights; without them, a model that needs them is refused. None if that is
                 not known.
-            file: The source.
+            file, features: The sources of edges and attributes.
         """
+        found = _numbers(graphs) if self.numbers else {}
+        if given and WEIGHTS not in found:
+            found[WEIGHTS] = np.ones(sum(graph.num_edges for graph in graphs))
+        for column in self.numbers:
+            if (values := found.get(column.name)) is not None:
+                tell_others([column.difference(values)], file if column.name == WEIGHTS else features or file)
         if self.weighted and not given and not has_weights(graphs) and any(one.edge_index.numel() for one in graphs):
             problem, hint = "the edges have no weights, those of training had", "{weight} is the column"
             if given is False:
@@ -149,6 +165,7 @@ class Fitted:
             "num_attributes": self.num_attributes,
             "columns": None if self.columns is None else self.columns.state(),
             "weighted": self.weighted,
+            "numbers": [asdict(column) for column in self.numbers],
             "split": {"name": self.split.name, "seed": self.split.seed},
         }
         write_tensors(path, FORMAT, tensors, facts)
@@ -206,6 +223,7 @@ class Fitted:
             split=Split(split["name"], split["seed"], **{part: parts["split"][part] for part in _PARTS}),
             columns=columns,
             weighted=weighted,
+            numbers=encodings(facts.get("numbers", ())),
         )
 
 
@@ -312,6 +330,7 @@ def fit_checked(
         split=split,
         columns=graphs[0].get("columns"),
         weighted=has_weights(graphs),
+        numbers=tuple(ColumnEncoding.learn(name, "number", values) for name, values in _numbers(graphs).items()),
     )
 
 
@@ -384,6 +403,21 @@ def hold_out(y: Tensor, share: float, seed: int) -> Split:
 def has_weights(graphs: Sequence[Data]) -> bool:
     """Whether an edge has another weight than 1."""
     return any(graph.get("edge_weight") is not None and bool((graph.edge_weight != 1).any()) for graph in graphs)
+
+
+def _numbers(graphs: Sequence[Data]) -> dict[str, Array]:
+    """The weights of edges and the attributes without columns of a table, if there are any; of many, a sample."""
+    weights = [graph.edge_weight for graph in graphs if has_weights([graph])]
+    x = [graph.x for graph in graphs if graph.x is not None and graph.get("columns") is None]
+    flat = [part.values() if part.layout == torch.sparse_csr else part.reshape(-1) for part in x]
+    found = {}
+    for name, parts in ((WEIGHTS, weights), (ATTRIBUTES, flat)):
+        if count := sum(part.numel() for part in parts):
+            values = torch.cat(parts) if len(parts) > 1 else parts[0]
+            if count > SAMPLE:
+                values = values[torch.from_numpy(np.random.default_rng(0).integers(0, count, SAMPLE)).to(values.device)]
+            found[name] = values.detach().cpu().double().numpy()
+    return found
 
 
 def num_attributes(data: Data) -> int:

@@ -120,7 +120,7 @@ class GraphEstimator(DEMONetEstimator):
         """Graphs for a fitted model."""
         check_is_fitted(self, "model_")
         graphs = self._read(self._listed(X), self.fitted_.columns)
-        self.fitted_.match_weights(graphs)
+        self.fitted_.match_numbers(graphs)
         return graphs
 
     def _learn_columns(self, listed: list[Any]) -> Columns | None:

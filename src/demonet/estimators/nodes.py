@@ -180,7 +180,7 @@ class NodeEstimator(DEMONetEstimator):
         if data.num_nodes == 0:
             raise DemonetError("the graph has no nodes")
         if not learn:
-            self.fitted_.match_weights([data])
+            self.fitted_.match_numbers([data])
         return data
 
     def _locate(self, X: Any, graph: Any) -> tuple[Data, Array]:

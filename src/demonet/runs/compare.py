@@ -533,14 +533,15 @@ def _write(
     (stage / TABLE).write_text(text.getvalue(), encoding="utf-8", newline="\n")
     (stage / BOARD).write_text(json.dumps(board.to_json(), indent=1), encoding="utf-8", newline="\n")
     if page is not None:
-        page(board, stage / PAGE)
-    files = _checksums(stage, OUTPUTS)
+        page(board, member(out, f"{STAGE}/{PAGE}"))
+    staged = _checksums(out, [f"{STAGE}/{name}" for name in OUTPUTS])
+    files = {name.removeprefix(f"{STAGE}/"): checksum for name, checksum in staged.items()}
     with values_of(out / ABOUT):
         before = read_sealed(member(out, ABOUT), _OTHER)
         check_listed(out, OUTPUTS, before["files"], before["earlier"])
         earlier = _checksums(out, OUTPUTS)
     # From here to the end, a killed process leaves files of this list or of the earlier one.
-    write_sealed(out / ABOUT, about | {"files": files, "earlier": earlier})
+    write_sealed(member(out, ABOUT), about | {"files": files, "earlier": earlier})
     remove_listed(out, earlier.keys() - files)
     for name in files:
         move(member(out, f"{STAGE}/{name}"), member(out, name))

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 
-from demonet.atomic import folder_locked, locked, part_of, replacing, whole_of
+from demonet.atomic import Member, folder_locked, locked, part_of, replacing, whole_of
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.estimators import estimator_class
@@ -34,8 +34,8 @@ from demonet.options import Reading
 from demonet.runs.outputs import model_card, write_predictions
 from demonet.runs.run import Run
 from demonet.schema import Array, check_arrays, from_json, values_of
-from demonet.sealed import Member, member, move, opened, read_sealed, remove, sha256_of, to_json, write_sealed
-from demonet.tensorfile import pack_texts, read_tensors, unpack_texts, write_tensors
+from demonet.sealed import member, move, opened, read_sealed, remove, sha256_of, to_json, write_sealed
+from demonet.tensorfile import is_ours, pack_texts, read_tensors, unpack_texts, write_tensors
 from demonet.train.metrics import METRICS as METRICS_BY_NAME
 
 MANIFEST, _MANIFEST = "manifest.json", "demonet-manifest-1"  # and its format
@@ -50,7 +50,7 @@ _DONE = part_of(WORK)  # WORK, while it is removed
 _OURS = "|".join(map(re.escape, (*FILES, MANIFEST)))
 _TEMPORARY = re.compile(  # what is in WORK, by its path; of a file that is written, without the checksum in its name
     rf"({REQUEST}|{MODEL}|split-\d+\.json|checkpoint-\d+\.safetensors)"
-    rf"|checkpoint-\d+\.safetensors/[^/]+|({WHOLE}|{REPLACED})(/({_OURS})|/{LOGS}(/.+)?)?",
+    rf"|checkpoint-\d+\.safetensors/[^/]+\.safetensors|({WHOLE}|{REPLACED})(/({_OURS})|/{LOGS}(/.+)?)?",
     re.DOTALL,
 )
 FORMAT = "demonet-run-3"
@@ -152,6 +152,8 @@ def _check_temporary(work: Path) -> None:
     for path in paths:
         if path.suffix == ".json" and path.parent == work:
             read_sealed(path, _MOVE_AWAY)
+        elif path.suffix == ".safetensors" and path.is_file() and not is_ours(path):
+            raise DemonetError("not written by demonet, so it is not removed", file=path, hint=_MOVE_AWAY)
 
 
 def _listed(folder: Path) -> dict[str, str]:
@@ -183,12 +185,12 @@ class RunFolder:
 
     def path(self, name: str) -> Path:
         """A temporary file of the run."""
-        return self.work / name
+        return member(self.out, f"{WORK}/{name}")
 
     def final(self, name: str) -> Path:
         """A file of the finished run, before it is moved to its place."""
-        (self.work / WHOLE).mkdir(exist_ok=True)
-        return self.work / WHOLE / name
+        member(self.work, WHOLE).mkdir(exist_ok=True)
+        return member(self.out, f"{WORK}/{WHOLE}/{name}")
 
     @property
     def ready(self) -> bool:

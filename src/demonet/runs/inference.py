@@ -217,7 +217,7 @@ def _match_edges(run: Run, inputs: Inputs, fitted: Fitted, file: str | Path, *, 
     elif not decided and inputs.told_directed not in (None, inputs.directed):
         told, read = kinds[bool(inputs.told_directed)], kinds[inputs.directed]
         warn(DemonetWarning(f"its edges are {told}, and read as {read}, as those of training were", file=file))
-    fitted.match_weights(inputs.graphs, inputs.weighted, file)
+    fitted.match_numbers(inputs.graphs, inputs.weighted, file, inputs.files.get("features"))
 
 
 def _match_columns(run: Run, inputs: Inputs, file: Path) -> Inputs:

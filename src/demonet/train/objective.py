@@ -36,6 +36,8 @@ from demonet.errors import DemonetError
 from demonet.ops.reference import by_class
 from demonet.train.metrics import Array, Metric, Task, find_metric, positive_class
 
+LEAST, MOST = 1e-37, 1e38  # of the largest target without its sign: outputs are float32
+
 
 @dataclass(frozen=True)
 class Objective(ABC):
@@ -278,9 +280,11 @@ class Regress(_Table):
             raise DemonetError(f"targets are {_shape(y)}, not numbers [items] or [items, columns]")
         _check_count(y, num_items)
         table = y.double().view(num_items, -1)
-        if bool(table.isinf().any()):
-            row, column = (int(i) for i in table.isinf().nonzero()[0])
-            raise DemonetError(f"target {table[row, column].item()} of item {row}, column {column}")
+        sizes = table.abs().nan_to_num(0.0, torch.inf)
+        if sizes.numel() and sizes.max() > 0 and not LEAST < sizes.max() < MOST:
+            row, column = divmod(int(sizes.argmax()), sizes.size(1))
+            problem = f"target {table[row, column].item()} of item {row}, column {column}, is the largest"
+            raise DemonetError(problem, hint=f"in a unit in which it is between {LEAST} and {MOST}")
         return table
 
     def fit(self, y: Tensor) -> Self:
