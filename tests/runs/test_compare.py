@@ -15,7 +15,7 @@ from tests.runs.files import fit, write_classes, write_problem
 from typer.testing import CliRunner
 
 from demonet import DemonetError, DemonetWarning, cli, methods
-from demonet.atomic import part_of
+from demonet.atomic import locked, part_of
 from demonet.cli.console import print_table
 from demonet.data.splits import thirds
 from demonet.data.synthetic import flip_graph
@@ -136,6 +136,18 @@ def test_a_cell_without_a_metric_of_today_is_computed_again(problem, monkeypatch
     assert "auc" in json.loads(Path("out/cells/majority-000.json").read_text())["metrics"]
 
 
+def test_a_second_comparison_in_a_folder_is_refused_while_the_first_is_at_work(problem):
+    run("majority")
+    whole = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    with locked(Path("out/.lock")) as ours:
+        assert ours
+        for overwrite in (False, True):
+            with pytest.raises(DemonetError, match="another process"):
+                run("majority", "degree-knn", overwrite=overwrite)
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == whole
+    assert run("majority", "degree-knn", overwrite=True)[0].rows
+
+
 def test_a_kill_at_the_first_file_blocks_nothing(problem):
     Path("out").mkdir()
     Path("out", part_of("compare.json")).touch()
@@ -216,7 +228,13 @@ def test_a_kill_while_a_comparison_is_replaced_leaves_nothing_of_it(problem, mon
     for count in (3, 0):
         assert len(run("majority", settings={"seed": 5})[1]) == count
         names = {path.name for path in Path("out").rglob("*") if path.is_file()}
-        assert names == {*compare.OUTPUTS[:2], compare.ABOUT, *(f"majority-00{number}.json" for number in range(3))}
+        made = {
+            *compare.OUTPUTS[:2],
+            compare.ABOUT,
+            compare.LOCK,
+            *(f"majority-00{number}.json" for number in range(3)),
+        }
+        assert names == made
 
 
 @pytest.mark.parametrize("step", ["sha256_of", "remove_listed"])

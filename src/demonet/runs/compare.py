@@ -18,7 +18,8 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,14 +30,14 @@ from torch_geometric.data import Data
 
 import demonet
 from demonet import methods as registry
-from demonet.atomic import part_of, whole_of
+from demonet.atomic import locked, part_of, whole_of
 from demonet.data.splits import Split
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
 from demonet.methods.attributes import kind_of
 from demonet.methods.cost import Size
 from demonet.options import Comparing, Reading, Settings
 from demonet.runs.evaluate import metric_range, shown
-from demonet.runs.folder import check_listed, remove_listed
+from demonet.runs.folder import LOCK, check_listed, remove_listed
 from demonet.runs.inputs import Inputs
 from demonet.runs.measure import Meter
 from demonet.runs.plan import Plan, make_plan
@@ -180,37 +181,41 @@ def compare_run(
     if (decision := plan.metric_decision) is not None:
         progress.message(decision)
     about = _about(plan, asked)
-    _open(out, about, overwrite=overwrite)
-    member(out, CELLS).mkdir(exist_ok=True)
-    left_out = _left_out(plan, comparing)
-    wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
-    methods = [name for name in wanted if name not in left_out]
-    cells = {(name, number): _load(out, about, name, number) for name in methods for number in range(len(plan.splits))}
-    found = {place: cell for place, cell in cells.items() if cell is not None}
-    if found:
-        progress.message(f"{len(found)} of {len(cells)} cells are finished")
-    size = Size.of(plan.inputs.graphs, plan.epochs)
-    todo = [place for place in cells if place not in found]
-    # Every method once, then again: what `fit` fits comes first, then the others from the cheapest on.
-    todo.sort(key=lambda place: (place[1], place[0] != RECOMMENDED, registry.get(place[0]).cost(size)))
-    failed: dict[str, str] = {}
-    if todo:
-        progress.step("comparing")
-        jobs = min(comparing.jobs, len(todo))
-        made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
-        text = canonical(asked | {"checksums": plan.checksums})
-        for name, number, cell in _work(made, text, todo, failed, deadline, plan.metric, progress, len(cells)):
-            found[name, number] = cell
-            _save(out, about, name, number, cell)
-    with values_of(out / CELLS):
-        rows = _rows(wanted, found, failed, left_out, plan)
-    told = {
-        name: {"title": each.title, "larger_is_better": each.larger_is_better} for name, each in _metrics(plan).items()
-    }
-    ranked = {"metric": plan.metric.name, **told[plan.metric.name], "metrics": told}
-    board = Leaderboard(rows, about | ranked | {"splits": len(plan.splits)})
-    _write(out, about, board, page)
-    return board
+    with _alone(out):
+        _open(out, about, overwrite=overwrite)
+        member(out, CELLS).mkdir(exist_ok=True)
+        left_out = _left_out(plan, comparing)
+        wanted = list(dict.fromkeys(comparing.methods or methods_for(plan.inputs)))
+        methods = [name for name in wanted if name not in left_out]
+        cells = {
+            (name, number): _load(out, about, name, number) for name in methods for number in range(len(plan.splits))
+        }
+        found = {place: cell for place, cell in cells.items() if cell is not None}
+        if found:
+            progress.message(f"{len(found)} of {len(cells)} cells are finished")
+        size = Size.of(plan.inputs.graphs, plan.epochs)
+        todo = [place for place in cells if place not in found]
+        # Every method once, then again: what `fit` fits comes first, then the others from the cheapest on.
+        todo.sort(key=lambda place: (place[1], place[0] != RECOMMENDED, registry.get(place[0]).cost(size)))
+        failed: dict[str, str] = {}
+        if todo:
+            progress.step("comparing")
+            jobs = min(comparing.jobs, len(todo))
+            made = engine(jobs) if engine is not None else LocalEngine(perform, jobs)
+            text = canonical(asked | {"checksums": plan.checksums})
+            for name, number, cell in _work(made, text, todo, failed, deadline, plan.metric, progress, len(cells)):
+                found[name, number] = cell
+                _save(out, about, name, number, cell)
+        with values_of(out / CELLS):
+            rows = _rows(wanted, found, failed, left_out, plan)
+        told = {
+            name: {"title": each.title, "larger_is_better": each.larger_is_better}
+            for name, each in _metrics(plan).items()
+        }
+        ranked = {"metric": plan.metric.name, **told[plan.metric.name], "metrics": told}
+        board = Leaderboard(rows, about | ranked | {"splits": len(plan.splits)})
+        _write(out, about, board, page)
+        return board
 
 
 @lru_cache(maxsize=1)
@@ -362,8 +367,20 @@ def _identity(about: dict[str, Any]) -> str:
     return canonical({name: about[name] for name in ("checksums", "reading", "settings", "version")})
 
 
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Make the folder of a comparison, and lock it for this process."""
+    if out.exists() and not (member(out, ABOUT).exists() or _is_empty(out)):
+        raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(member(out, LOCK)) as ours:
+        if not ours:
+            raise DemonetError("another process is using this folder", file=out)
+        yield
+
+
 def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
-    """Make the folder, or check that it holds this comparison; with ``overwrite``, remove what another has written.
+    """Check that a folder holds this comparison, or make it; with ``overwrite``, remove what another has written.
 
     Beside what identifies a comparison, its file lists the checksums of the outputs, ``files``, and of those that were
     there ``earlier``. Of these, what is not among the new ones is removed, also after a kill.
@@ -383,9 +400,6 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
             raise DemonetError(problem, file=out, hint=hint)
         elif listed["earlier"].keys() <= listed["files"].keys():
             return
-    elif out.exists() and not _is_empty(out):
-        raise DemonetError("this is not an empty folder, nor a comparison", file=out, hint=_OTHER)
-    out.mkdir(parents=True, exist_ok=True)
     write_sealed(path, about | listed)
     if others := listed["earlier"].keys() - listed["files"]:
         remove_listed(out, others)
@@ -416,7 +430,7 @@ def _cells_of(out: Path) -> list[str]:
 
 def _is_empty(out: Path) -> bool:
     """Whether this is a folder with nothing but what a process that was killed at its first file has left."""
-    return out.is_dir() and all(entry.name == part_of(ABOUT) for entry in out.iterdir())
+    return out.is_dir() and all(entry.name in (part_of(ABOUT), LOCK) for entry in out.iterdir())
 
 
 def _key(about: dict[str, Any], name: str, number: int) -> str:
