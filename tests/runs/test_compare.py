@@ -228,8 +228,8 @@ def test_a_kill_while_a_comparison_is_replaced_leaves_nothing_of_it(problem, mon
     for count in (3, 0):
         assert len(run("majority", settings={"seed": 5})[1]) == count
         names = {path.name for path in Path("out").rglob("*") if path.is_file()}
-        made = {
-            *compare.OUTPUTS[:2],
+        made = {*compare.OUTPUTS[:2], compare.ABOUT, compare.LOCK}
+        assert names == made | {f"majority-00{number}.json" for number in range(3)}
             compare.ABOUT,
             compare.LOCK,
             *(f"majority-00{number}.json" for number in range(3)),
