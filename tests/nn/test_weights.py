@@ -173,25 +173,6 @@ def test_the_bias_of_a_degree_moves_with_the_entries_of_the_matrix(columns):
     torch.testing.assert_close(weights.offset(degree).abs(), torch.full((1, 400), 2e-3) * size, rtol=0.02, atol=0)
 
 
-@pytest.mark.parametrize("columns", [5, -1])
-def test_a_state_of_an_earlier_version_is_the_same_function(columns):
-    """It has ``beta``, in units of gamma's."""
-    saved = made(SCHEMES["scale"], DegreeTasks.exact(torch.arange(9)))
-    torch.nn.init.normal_(saved.shift)
-    state, degree, a = saved.state_dict(), torch.arange(12), features(12, 5, 0)
-    state["beta"] = state.pop("shift")
-    loaded = ScaledWeights(columns, 4, DegreeTasks.exact(torch.arange(9))).double()
-    loaded.load_state_dict(state)
-    beta = saved.rate * saved.basis(degree) @ state["beta"]
-    torch.testing.assert_close(loaded.by_row(a, degree), a @ saved.shared * (1 + saved.scale(degree)) + beta)
-    assert "beta" in state
-    still_open, other = (ScaledWeights(-1, 4, DegreeTasks.exact(torch.arange(9))) for _ in range(2))
-    state = still_open.state_dict()
-    state["beta"] = state.pop("shift")
-    other.load_state_dict(state)
-    assert other.is_open
-
-
 def test_smooth_basis_tells_large_degrees_apart_in_16_bits():
     weights = SmoothWeights(5, 4, DegreeTasks.log2(10**6)).bfloat16()
     assert weights.basis(torch.tensor([3])).dtype == torch.bfloat16

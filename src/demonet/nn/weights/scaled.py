@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from demonet.degree.keep import Memo
 from demonet.degree.tasks import DegreeTasks
@@ -111,11 +108,3 @@ class ScaledWeights(SplineWeights):
     def faster(self, in_channels: int) -> float:
         r"""How much faster :math:`\beta` moves than :math:`\gamma`."""
         return self.shift_rate * (2 / (in_channels + self.width)) ** 0.5 / self.rate
-
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
-        """A state of earlier versions has ``beta``, which moved as fast as ``gamma``; open layers have zeros."""
-        beta, shared = state.pop(f"{prefix}beta", None), state.get(f"{prefix}shared")
-        if beta is not None:
-            faster = 1.0 if shared is None or is_lazy(shared) else self.faster(shared.size(0))
-            state[f"{prefix}shift"] = beta / faster
-        super()._load_from_state_dict(state, prefix, *args)
