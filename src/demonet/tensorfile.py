@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -152,6 +153,11 @@ def by_prefix(tensors: dict[str, Tensor], *prefixes: str) -> dict[str, dict[str,
         prefix, _, rest = name.partition(".")
         parts[prefix][rest] = tensor
     return parts
+
+
+def to_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """The same as tensors, as :func:`write_tensors` takes them."""
+    return {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
 
 
 def under(prefix: str, arrays: Mapping[str, T]) -> dict[str, T]:

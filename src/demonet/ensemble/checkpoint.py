@@ -15,7 +15,7 @@ from demonet.errors import DemonetError
 from demonet.features.views import View
 from demonet.methods.model import Labelled, Model
 from demonet.schema import Array, check_arrays, from_json, values_of
-from demonet.tensorfile import read_tensors, write_tensors
+from demonet.tensorfile import read_tensors, to_tensors, under, write_tensors
 from demonet.train.checkpoint import digest
 
 FORMAT = "demonet-candidate-4"
@@ -58,16 +58,15 @@ class Checkpoint:
         facts, arrays = trial.model.state()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
         arrays |= {"outputs": trial.outputs, "judged": trial.judged}
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
         told = {"fingerprint": self.fingerprint, "row": asdict(trial.row), "model": facts, "chosen": trial.chosen}
-        write_tensors(self._file(trial.row.name, stage), FORMAT, tensors, told)
+        write_tensors(self._file(trial.row.name, stage), FORMAT, to_tensors(arrays), told)
 
     def read(self, stage: Stage, view: View, judged: int, *models: Model) -> Trial | None:
         """What was stored of a candidate, which is one of these models of its name; None where it was not finished.
 
         The stored model has to give outputs for the problem; ``judged`` is how many items candidates are judged on.
         """
-        file, prefix = self._file(models[0].name, stage), "model."
+        file = self._file(models[0].name, stage)
         if not file.exists():
             return None
         tensors, facts, _ = read_tensors(file, FORMAT)
@@ -84,7 +83,7 @@ class Checkpoint:
             numbers = {name: np.array(value) for name, value in asdict(row).items() if name in _NUMBERS}
             sizes = {"items": view.num_items, "judged": judged, "columns": self.columns}
             check_arrays(tensors | numbers, _SCHEMA, sizes)
-            arrays = {name[len(prefix) :]: part.numpy() for name, part in tensors.items() if name.startswith(prefix)}
+            arrays = {name: part.numpy() for name, part in under("model", tensors).items()}
             found, rows = Model.from_state(told, arrays), np.arange(min(view.num_items, 2))
             for chosen in (found.chosen, facts["chosen"]):
                 found.check_chosen(chosen)

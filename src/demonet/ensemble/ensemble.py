@@ -28,6 +28,7 @@ from demonet.methods.base import REGISTRY, Items
 from demonet.methods.model import Labelled, Model
 from demonet.options import Effort
 from demonet.schema import from_json
+from demonet.tensorfile import to_tensors, under
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
 from demonet.train.objective import OBJECTIVES, Objective, Regress, objective_from_state
@@ -336,18 +337,14 @@ class Ensemble:
             "folds": self.folds,
             "seconds": self.seconds,
         }
-        return facts, {name: torch.from_numpy(np.ascontiguousarray(a)).reshape(a.shape) for name, a in arrays.items()}
+        return facts, to_tensors(arrays)
 
     @classmethod
     def from_state(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Ensemble:
         """The ensemble that gave this state."""
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-
-        def under(prefix: str) -> dict[str, Any]:
-            return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-
-        members = [Model.from_state(own, under(f"member.{i}.")) for i, own in enumerate(facts["members"])]
-        facts = facts | {"view": (facts["view"], under("view."))}
+        members = [Model.from_state(own, under(f"member.{i}", arrays)) for i, own in enumerate(facts["members"])]
+        facts = facts | {"view": (facts["view"], under("view", arrays))}
         return cls(members, np.array(facts["weights"]), facts)
 
 
