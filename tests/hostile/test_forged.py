@@ -17,11 +17,15 @@ from tests.hostile.supervise import supervised
 from tests.runs.files import read_table, write_problem
 from torch_geometric.data import Data
 
-from demonet import DEMONetClassifier
+from demonet import DEMONetClassifier, DemonetError
+from demonet.closedform.pooled import GraphInputs
 from demonet.data import Split, read_graph
 from demonet.data.columns import ColumnEncoding
+from demonet.data.synthetic import small_graphs
 from demonet.distributed.store import Store
+from demonet.ensemble import Ensemble
 from demonet.methods.forest import predict_trees
+from demonet.methods.wl_models import WLForest
 from demonet.options import Reading
 from demonet.runs.storing import store_graph
 from demonet.schema import checked_csr, from_json
@@ -165,6 +169,28 @@ def test_a_kernel_machine_whose_parts_do_not_fit_is_refused(tmp_path, monkeypatc
         tensors[name] = torch.cat([tensors[name], tensors[name]], 1)
     write_tensors(Path("m.safetensors"), format, tensors, facts)
     refuses(lambda: DEMONetClassifier.load("m.safetensors", graph="edges.csv"), "m.safetensors")
+
+
+def test_more_graphs_than_have_nodes_are_refused_at_once():
+    """All edges were looked at for each of them: a thousand times as many had no end."""
+    info, arrays = GraphInputs().fit(small_graphs(6)).state()
+    whole = GraphInputs.from_state(info, arrays)
+    for one, other in zip(whole.graphs, small_graphs(6), strict=True):
+        assert torch.equal(one.edge_index, other.edge_index)
+    for count in (2**31, 6_000_000, 5, 0):
+        with pytest.raises(DemonetError):
+            GraphInputs.from_state(info | {"graphs": count}, arrays)
+
+
+@pytest.mark.parametrize("name", ["weights", "inductive_weights"])
+def test_weights_of_members_are_numbers(name):
+    """One that no float has made outputs of objects, of which nobody can say whether they are finite."""
+    graphs = small_graphs(20)
+    facts, tensors = Ensemble.fit(list(graphs), members=[WLForest("forest", trees=5)]).state()
+    assert Ensemble.from_state(facts, tensors)
+    for value in (10**30, -1.0, float("nan")):
+        with pytest.raises(DemonetError, match=name):
+            Ensemble.from_state(facts | {name: [value]}, tensors)
 
 
 def test_a_split_whose_name_is_no_text_is_refused(tmp_path, refuses):

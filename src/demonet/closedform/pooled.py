@@ -38,6 +38,8 @@ from demonet.errors import DemonetError
 from demonet.features.graph import GraphUnion
 from demonet.features.structure import settled
 from demonet.kernels import WLSubtreeKernel
+from demonet.schema import Array as Stored
+from demonet.schema import check_arrays
 
 ROUNDS = 3
 Table = Callable[[Tensor, Tensor], Tensor]  # a kernel of degrees
@@ -337,14 +339,16 @@ class GraphInputs:
     @classmethod
     def from_state(cls, info: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> Self:
         """The fitted inputs that gave this state."""
-        sizes = torch.bincount(arrays["owner"], minlength=info["graphs"])
-        first = sizes.cumsum(0) - sizes
-        edge_owner = arrays["owner"][arrays["edge_index"][1]]
+        owner, edges, count = arrays["owner"], arrays["edge_index"], info["graphs"]
+        check_arrays(arrays, {"owner": Stored("i", ("nodes",), 0, "graphs")}, {"graphs": min(count, owner.numel())})
+        sizes, edge_owner = torch.bincount(owner), owner[edges[1]]
+        if len(sizes) != count or not bool(sizes.all()):
+            raise DemonetError(f"{int((sizes > 0).sum())} graphs have nodes, there are {count}")
+        parts = edges[:, edge_owner.argsort(stable=True)].split(torch.bincount(edge_owner, minlength=count).tolist(), 1)
+        starts, rows = (sizes.cumsum(0) - sizes).tolist(), arrays["x"].split(sizes.tolist()) if "x" in arrays else None
         graphs = []
-        for i, (start, size) in enumerate(zip(first.tolist(), sizes.tolist(), strict=True)):
-            x = arrays["x"][start : start + size] if "x" in arrays else None
-            edges = arrays["edge_index"][:, edge_owner == i] - start
-            graphs.append(Data(x=x, edge_index=edges, num_nodes=size))
+        for i, (start, size, part) in enumerate(zip(starts, sizes.tolist(), parts, strict=True)):
+            graphs.append(Data(x=None if rows is None else rows[i], edge_index=part - start, num_nodes=size))
         return cls().fit(graphs)
 
 

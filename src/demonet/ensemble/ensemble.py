@@ -27,7 +27,7 @@ from demonet.features.views import LARGE, Float, Int, View, view_of
 from demonet.methods.base import REGISTRY, Items
 from demonet.methods.model import Labelled, Model
 from demonet.options import Effort
-from demonet.schema import from_json
+from demonet.schema import Array, check_arrays, from_json
 from demonet.tensorfile import to_tensors, under
 from demonet.train.finite import check_outputs
 from demonet.train.metrics import METRICS, Task
@@ -345,7 +345,9 @@ class Ensemble:
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         members = [Model.from_state(own, under(f"member.{i}", arrays)) for i, own in enumerate(facts["members"])]
         facts = facts | {"view": (facts["view"], under("view", arrays))}
-        return cls(members, np.array(facts["weights"]), facts)
+        weights = {name: np.array(facts[name]) for name in ("weights", "inductive_weights")}
+        check_arrays(weights, {name: Array("f", (len(members),), 0, finite=True) for name in weights})
+        return cls(members, weights["weights"], facts)
 
 
 def _weights(
