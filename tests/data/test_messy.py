@@ -209,6 +209,18 @@ def test_the_column_of_labels_is_only_guessed_where_that_is_safe(path, write):
     assert read_graph(path, write("m.csv", table.replace("risk", "Label"))).class_names == ["high", "low"]
 
 
+def test_columns_beside_the_labels_are_told(path, write):
+    table = write("l.csv", "node,town,label,income\na,x,hoch,3\nb,y,hoch,4\nc,x,nied,5\n")
+    with pytest.warns(DemonetWarning, match=r"l\.csv: not used: 'town', 'income' \(features=.*l\.csv"):
+        read_graph(path, table)
+    with pytest.warns(DemonetWarning, match="not used: 'town', 'income'$"):
+        read_graph(path, table, write("f.csv", "node,age\na,1\nb,2\nc,3\n"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*not used: ")
+        assert read_graph(path, table, table).x.shape == (3, 3)
+        read_graph(path, write("m.csv", "node,label\na,hoch\nb,hoch\nc,nied\n"))
+
+
 def test_windows_1252_is_read_and_told(write):
     text = "source;target\nMünchen;Köln\nKöln;Ulm\n"
     with pytest.warns(DemonetWarning, match=r"e\.csv: .*Windows-1252.*'ü'"):

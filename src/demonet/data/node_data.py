@@ -62,9 +62,11 @@ class Labels(_ById):
         columns: The label columns of a table, as text.
         names: Their names, if they have names.
         word: The error of a single column of numbers that measure, in which a few cells are words.
+        used: The positions of ids and labels in the table.
     """
 
     word: DemonetError | None = None
+    used: Sequence[int] = ()
 
     def __init__(
         self, ids: Ids, labels: list[Any], table: Table | None = None, columns: list[list[str | None]] | None = None
@@ -100,6 +102,7 @@ class Labels(_ById):
         if all(is_missing(label) or as_integer(label) is not None for label in labels):
             labels = [label if is_missing(label) else int(label) for label in labels]
         found = cls(ids, labels, table, columns)
+        found.used = [at, *places]
         for row, label in enumerate(found.labels if options.check_label else ()):
             if label is not None and (problem := options.check_label(label)):  # type: ignore[misc]
                 raise DemonetError(problem, **found.where(row))

@@ -50,7 +50,7 @@ from demonet.data.readers.arrow import FrameTable, is_frame
 from demonet.data.readers.base import MASKS, InputFiles, Listing, ReadOptions
 from demonet.data.readers.graphml import from_data, from_networkx
 from demonet.data.readers.matrix import from_matrix
-from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges
+from demonet.data.readers.tables import Kind, Table, edge_columns, place_of, read_edges, tell_unused
 from demonet.data.readers.tu import read_tu
 from demonet.data.values import as_integer, is_missing, number_value
 from demonet.errors import DemonetError, DemonetWarning, Hint, warn
@@ -370,6 +370,9 @@ def _build(listing: Listing, labels: Any, features: Any, options: ReadOptions, f
     labelled = None if labels is None else _labels(labels, listing, numbering, files, options)
     paths = [os.path.realpath(each) for each in (labels, features) if isinstance(each, str | Path)]
     same_table = features is labels or (len(paths) == 2 and paths[0] == paths[1])
+    if labelled is not None and labelled.table is not None and not same_table:
+        reads = Hint("{features} reads attributes from it", features=str(labelled.file) if labelled.file else ...)
+        tell_unused(labelled.table, labelled.used, reads if features is None else None)
     featured = None
     if features is not None:
         given = options if same_table else replace(options, label_column=None)

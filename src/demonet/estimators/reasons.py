@@ -89,14 +89,21 @@ def in_words(reasons: Sequence[Reason], task: Task, of: str = "") -> str:
 
 
 class Column(NamedTuple):
-    """A column of a table of attributes: its name, its columns of ``x``, and its categories, if it has any."""
+    """A column of a table of attributes: its name, its columns of ``x``, and whether it has categories or dates.
+
+    >>> Column("since", [0, 1, 2], is_date=True).value(np.array([15418.0, 3.0, 0.0]))
+    '2012-03-19'
+    """
 
     name: str
     slots: list[int]
     categories: tuple[str, ...] = ()
+    is_date: bool = False
 
     def value(self, row: Array) -> Any:
         """The value in one row of ``x``."""
+        if self.is_date:
+            return str(np.floor(row[self.slots[0]]).astype("datetime64[D]"))
         if not self.categories:
             return float(row[self.slots[0]])
         chosen = np.flatnonzero(row[self.slots[: len(self.categories)]])
@@ -113,7 +120,7 @@ def columns_of(data: Data, names: Sequence[str] | None = None) -> list[Column]:
     found, at = [], 0
     for column in table.columns:
         if width := len(column.encoded):
-            found.append(Column(column.name, list(range(at, at + width)), column.categories))
+            found.append(Column(column.name, list(range(at, at + width)), column.categories, column.kind == "date"))
         at += width
     return found
 

@@ -372,7 +372,7 @@ def read_edges(table: Table, options: ReadOptions) -> Listing:
         hint = Hint("{header} reads it as an edge", header=False)
         warn(DemonetWarning(f"{', '.join(table.names)!r} is read as a header", file=table.file, hint=hint))
     if options.weight is None:
-        _tell_unused(table, places)
+        tell_unused(table, places, _weight_hint(table, places))
     if table.names is None:
         _check_first_edge(table.file, columns[0], columns[1])
     elif guessed and table.width > len(places):
@@ -433,15 +433,19 @@ def _which_ends(table: Table, likely: Sequence[int]) -> DemonetError:
     )
 
 
-def _tell_unused(table: Table, used: Sequence[int]) -> None:
-    """Warn of columns of an edge list that are not read: one of them may be the weight."""
-    left = {place: name for place, name in enumerate(table.names or []) if place not in used}
+def tell_unused(table: Table, used: Sequence[int], hint: Hint | None = None) -> None:
+    """Warn of named columns that are not read, with what would read them."""
+    left = [name for place, name in enumerate(table.names or []) if place not in used]
     if left:
-        shown = ", ".join(map(repr, list(left.values())[:5])) + (", ..." if len(left) > 5 else "")
-        amounts = (name for place, name in left.items() if has_numbers(table.sample(place)))
-        name = next(amounts, None) if len(used) == 2 else None
-        hint = None if name is None else Hint("{weight} reads weights from a column", weight=name)
+        shown = ", ".join(map(repr, left[:5])) + (", ..." if len(left) > 5 else "")
         warn(DemonetWarning(f"not used: {shown}", file=table.file, hint=hint))
+
+
+def _weight_hint(table: Table, used: Sequence[int]) -> Hint | None:
+    """The first column of numbers that an edge list has beside the two ends may be the weight."""
+    left = (place for place in range(table.width) if table.names and place not in used and len(used) == 2)
+    name = next((table.names[place] for place in left if table.names and has_numbers(table.sample(place))), None)
+    return None if name is None else Hint("{weight} reads weights from a column", weight=name)
 
 
 def has_numbers(texts: Sequence[str]) -> bool:
