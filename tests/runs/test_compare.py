@@ -25,6 +25,7 @@ from demonet.methods.simple import DegreeKNN
 from demonet.runs import Reading, RunProgress, Settings, compare
 from demonet.runs.compare import Comparing, compare_run
 from demonet.runs.statistics import holm, paired
+from demonet.sealed import write_sealed
 from demonet.train.metrics import METRICS, metrics_for
 from demonet.workers import attempt
 
@@ -146,6 +147,17 @@ def test_a_second_comparison_in_a_folder_is_refused_while_the_first_is_at_work(p
                 run("majority", "degree-knn", overwrite=overwrite)
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == whole
     assert run("majority", "degree-knn", overwrite=True)[0].rows
+
+
+@pytest.mark.parametrize("earlier", [7, ["a"], [1, 2], None])
+def test_a_list_of_earlier_files_that_is_none_is_refused(problem, earlier):
+    run("majority")
+    about = {
+        name: value for name, value in json.loads(Path("out/compare.json").read_text()).items() if name != "sha256"
+    }
+    write_sealed(Path("out/compare.json"), about | {"earlier": earlier})
+    with pytest.raises(DemonetError, match=r"compare\.json"):
+        run("majority")
 
 
 def test_a_kill_at_the_first_file_blocks_nothing(problem):

@@ -389,7 +389,7 @@ def _open(out: Path, about: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists():
         before = read_sealed(path, _OTHER)
         with values_of(path):
-            listed = {name: before[name] for name in listed}
+            listed = {name: dict(before[name]) for name in listed}
             check_listed(out, OUTPUTS, *listed.values())
             same = _identity(before) == _identity(about)
         if overwrite:
